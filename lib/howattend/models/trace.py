@@ -37,9 +37,7 @@ class Trace:
     def __getitem__(self, index: slice | Tensor) -> Trace:
         """The samples picked by a slice or an index tensor."""
         picked = {
-            field.name: value[index]
-            for field in fields(self)
-            if isinstance(value := getattr(self, field.name), Tensor)
+            field.name: value[index] for field in fields(self) if isinstance(value := getattr(self, field.name), Tensor)
         }
         return replace(self, **picked)
 

@@ -1,0 +1,113 @@
+"""The command line: ``python -m howattend COMMAND``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from howattend import runs
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return options.command(options)
+    except KeyboardInterrupt:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    except (ValueError, OSError, RuntimeError, ArithmeticError) as error:
+        print(f"howattend: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m howattend", description="How Encoder–Decoders Attend")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run, text: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text)
+        added.set_defaults(command=run)
+        return added
+
+    root = argparse.ArgumentParser(add_help=False)
+    root.add_argument("--root", type=Path, default=Path.cwd(), help="the repository (default: this folder)")
+    for name, run, text in (
+        ("book", _book, "execute every chapter and build the HTML book in _build/html; touches no tracked file"),
+        ("chapters", _chapters, "execute, normalise and write back the chapters that are committed in book/"),
+    ):
+        added = commands.add_parser(name, help=text, description=text, parents=[root])
+        added.add_argument("names", nargs="*", metavar="CHAPTER", help="these chapters only (default: all)")
+        added.add_argument("--workers", type=int, help="chapters executed at once (default: one a core)")
+        added.add_argument("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), dest="parameters",
+                           help="a chapter parameter: retrain, quick, seed or device")
+        added.set_defaults(command=run)
+    train = command("train", _train, "train runs and store their weights in data/weights; goes on where it was stopped")
+    train.add_argument("names", nargs="*", metavar="RUN", help="see: list")
+    train.add_argument("--all", action="store_true", help="every run that has no weights of its present configuration")
+    train.add_argument("--seed", type=int, help="this seed only (default: the lowest of 0 … 4 that trains)")
+    train.add_argument("--device", default="cpu")
+    command("list", _list, "the runs, with what is shipped of them")
+    verify = command("verify", _verify, "reload shipped runs and repeat their recorded accuracy")
+    verify.add_argument("names", nargs="*", metavar="RUN", help="default: all that are shipped")
+    verify.add_argument("--device", default="cpu")
+    return parser
+
+
+def _book(options: argparse.Namespace) -> int:
+    from howattend import book  # only this command needs papermill and Sphinx
+
+    return book.main_build(options)
+
+
+def _chapters(options: argparse.Namespace) -> int:
+    from howattend import book
+
+    return book.main_refresh(options)
+
+
+def _train(options: argparse.Namespace) -> int:
+    if bool(options.names) == options.all:
+        raise ValueError("name the runs to train, or give --all; python -m howattend list shows them")
+    for name in options.names:
+        runs.config(name)  # an unknown name stops before hours of training, not after
+    recorded = runs.manifest()
+    names = options.names or [
+        name for name, config in runs.REGISTRY.items() if recorded.get(name, {}).get("config_hash") != config.hash
+    ]
+    seeds = range(runs.MAX_SEEDS) if options.seed is None else [options.seed]
+    for name in names:
+        entry = runs.train_and_ship(name, seeds, options.device)
+        print(f"{name}: word accuracy {entry['accuracy']:.3%} after {entry['seconds']:.0f} s (seed {entry['seed']})")
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    recorded = runs.manifest()
+    for name, config in runs.REGISTRY.items():
+        entry = recorded.get(name)
+        state = "not shipped"
+        if entry is not None:
+            state = f"word accuracy {entry['accuracy']:.3%}, seed {entry['seed']}, {entry['seconds']:.0f} s"
+            if entry["config_hash"] != config.hash:
+                state = "shipped weights are of another configuration"
+        print(f"{name:32s} {state}")
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    failed = 0
+    names = options.names or list(runs.manifest())
+    if not names:
+        raise ValueError("no run is shipped, so there is nothing to verify; train one: python -m howattend train RUN")
+    for name in names:
+        result = runs.verify(name, options.device)
+        failed += not result.passed
+        word = "ok" if result.passed else "FAILED"
+        print(f"{word:6s} {name:32s} recorded {result.recorded:.4%}, measured {result.measured:.4%}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""The paper's claims as functions of runs: criteria from claims.toml, measurements as a tidy table."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from howattend import files, runs
+from howattend.claims import one_to_one
+from howattend.claims.criteria import CRITERIA, Criterion, Measurement
+from howattend.tables import Table
+
+Claim = Callable[[Mapping[str, runs.Run]], Measurement]
+
+#: Every claim that is measured. A function takes the runs under the names of their parts: "run" is the one that the claim
+#: is about, others ("ao", "words8") are what it is compared with.
+CLAIMS: dict[str, Claim] = dict(one_to_one.CLAIMS)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One row of the ledger: a claim, and the run that takes each part in it."""
+
+    claim: str
+    parts: Mapping[str, str]
+
+
+PLAN: tuple[Planned, ...] = tuple(Planned(claim, parts) for claim, parts in one_to_one.PLAN)
+
+COLUMNS = ("claim", "run", "seed", "quantity", "value", "verdict", "accuracy", "config_hash")
+
+
+def measure(claim: str, parts: Mapping[str, runs.Run]) -> Measurement:
+    """One claim on runs given under the names of their parts.
+
+    Raises ValueError for a claim that is not measured and KeyError for a missing part.
+    """
+    if claim not in CLAIMS:
+        raise ValueError(f"claim must be one of {', '.join(CLAIMS)}, got {claim!r}")
+    return CLAIMS[claim](parts)
+
+
+def measure_plan(available: Mapping[str, runs.Run], plan: Iterable[Planned] = PLAN) -> list[Measurement]:
+    """All planned rows whose runs are at hand."""
+    return [
+        measure(row.claim, {part: available[name] for part, name in row.parts.items()})
+        for row in plan
+        if all(name in available for name in row.parts.values())
+    ]
+
+
+def tidy(measurements: Iterable[Measurement]) -> pd.DataFrame:
+    """One row a quantity. The claim's deciding quantity comes first and carries the verdict (True, False or empty)."""
+    rows = []
+    for found in measurements:
+        for index, (quantity, value) in enumerate(found.quantities.items()):
+            verdict = "" if index or found.verdict is None else str(found.verdict)
+            run = found.run
+            rows.append(
+                (found.claim, run.name, run.seed, quantity, value, verdict, run.accuracy, run.config.hash)
+            )
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+VERDICT_MARKS = {"reproduced": "verdict-yes", "not reproduced": "verdict-no"}
+
+
+def summary(measurements: Iterable[Measurement]) -> Table:
+    """The claims table of a chapter: what the paper says, the criterion, and what each run measured."""
+    rows = []
+    for found in measurements:
+        criterion = CRITERIA[found.claim]
+        values = "\n".join(f"{quantity} {format_value(value)}" for quantity, value in found.quantities.items())
+        paper = f"{found.claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
+        rows.append((paper, criterion.reproduced_if, found.run.name, values, found.verdict_text))
+    return Table(("the paper", "reproduced if", "run", "measured", "verdict"), rows, VERDICT_MARKS)
+
+
+def format_value(value: float) -> str:
+    """Three significant digits, two behind the point at most for numbers near 1: stable against a processor's last bits."""
+    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
+
+
+def results_path(name: str = "claims") -> Path:
+    """Where the rows of the shipped runs are kept."""
+    return files.data_folder() / "results" / f"{name}.csv"
+
+
+def write_results(measurements: Iterable[Measurement]) -> Path:
+    """Record measurements of the shipped runs; values are stored to six significant digits."""
+    path, text = results_path(), io.StringIO()
+    tidy(measurements).to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
+    files.write_text(path, text.getvalue())
+    return path
+
+
+def read_results() -> pd.DataFrame:
+    """The recorded rows."""
+    path = results_path()
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; write it with: python -m howattend claims")
+    return pd.read_csv(path, keep_default_na=False, dtype={"verdict": str}).astype({"value": float, "accuracy": float})
+
+
+def compare(measurements: Iterable[Measurement], tolerance: float = 0.02) -> pd.DataFrame:
+    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` (relative to the larger
+    of 1 and its size), another verdict, or no recorded row. Empty where all agree.
+    """
+    keys = ["claim", "run", "seed", "quantity"]
+    both = tidy(measurements).merge(read_results(), on=keys, how="left", suffixes=("", "_recorded"))
+    scale = both["value_recorded"].abs().clip(lower=1.0)
+    agrees = (both["value"] - both["value_recorded"]).abs() <= tolerance * scale
+    same = (both["verdict"] == both["verdict_recorded"]) & (both["config_hash"] == both["config_hash_recorded"])
+    return both.loc[~(agrees & same), [*keys, "value", "value_recorded", "verdict", "verdict_recorded"]]
+
+
+__all__ = [
+    "CLAIMS",
+    "CRITERIA",
+    "PLAN",
+    "Criterion",
+    "Measurement",
+    "Planned",
+    "compare",
+    "format_value",
+    "measure",
+    "measure_plan",
+    "read_results",
+    "results_path",
+    "summary",
+    "tidy",
+    "write_results",
+]

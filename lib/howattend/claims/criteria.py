@@ -1,0 +1,47 @@
+"""The criteria, read from claims.toml, and what a measurement against one looks like."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from howattend.runs import Run
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One row of claims.toml, fixed before any result."""
+
+    id: str
+    figure: str
+    claim: str
+    statistic: str
+    paper: str
+    reproduced_if: str
+    limits: Mapping[str, float]
+
+
+def _read() -> dict[str, Criterion]:
+    content = tomllib.loads((files("howattend.claims") / "claims.toml").read_text(encoding="utf-8"))
+    return {name: Criterion(name, **{"limits": {}, **row}) for name, row in content["claims"].items()}
+
+
+CRITERIA: dict[str, Criterion] = _read()
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A claim measured on a run. The first of ``quantities`` is the one that the claim is named after."""
+
+    claim: str
+    run: Run
+    quantities: Mapping[str, float]
+    verdict: bool | None  # None where the criterion only asks for a report
+
+    @property
+    def verdict_text(self) -> str:
+        if not self.run.comparable:
+            return "not comparable (quick training)"
+        return {None: "reported", True: "reproduced", False: "not reproduced"}[self.verdict]

@@ -1,0 +1,267 @@
+"""The runs of the book: a registry of configurations, the manifest of what training them gave, and shipped weights."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from howattend import decomposition, files, training
+from howattend.models import EncoderDecoder, ModelConfig, Trace
+from howattend.tasks import Batch, OneToOne, Task
+from howattend.training import TrainConfig
+
+MAX_SEEDS = 5  # how many seeds a training tries before it reports that the configuration does not train
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """A task, a network, a recipe, and the word accuracy from which on the network counts as trained."""
+
+    name: str
+    task: Task
+    model: ModelConfig
+    train: TrainConfig
+    accuracy_bar: float
+    quick_steps: int  # of the two-minute training of a whole chapter
+
+    def settings(self) -> dict[str, object]:
+        """All that decides the result of a training but its seed, as plain data with defaults filled in."""
+        model = asdict(self.model.resolve(self.task.default_decoder_input))
+        return {"task": self.task.settings(), "model": model, "train": asdict(self.train)}
+
+    @property
+    def hash(self) -> str:
+        """sha256 of :meth:`settings`."""
+        return files.canonical_hash(self.settings())
+
+    def quick(self) -> RunConfig:
+        """The same with a training so short that its claims are not comparable."""
+        return replace(self, train=replace(self.train, steps=self.quick_steps))
+
+    def new_model(self, seed: int, device: str = "cpu") -> EncoderDecoder:
+        """An untrained network."""
+        return EncoderDecoder(self.model, self.task, seed).to(device)
+
+
+def _registry() -> dict[str, RunConfig]:
+    # One recipe an architecture, chosen on accuracy alone: the strongest L2 of 1e-4, 1e-3, 1e-2 that keeps the accuracy
+    # bar (reproducibility: data/README.md).
+    recipes = {
+        "VED": TrainConfig(steps=10_000, l2=1e-4),
+        "AED": TrainConfig(steps=5_000, l2=1e-3),
+        "AO": TrainConfig(steps=5_000, l2=1e-3),
+    }
+    quick_steps = {"VED": 500, "AED": 500, "AO": 500}
+    bars = {"VED": 0.99, "AED": 0.999, "AO": 0.999}
+    runs = {}
+
+    def add(name: str, task: Task, architecture: str, **model: object) -> None:
+        config = ModelConfig(architecture=architecture, **model)
+        runs[name] = RunConfig(name, task, config, recipes[architecture], bars[architecture], quick_steps[architecture])
+
+    for architecture in ("VED", "AED", "AO"):
+        add(f"one_to_one-{architecture.lower()}-gru", OneToOne(), architecture)
+    add("one_to_one-aed-gru-teacher", OneToOne(), "AED", decoder_input="teacher")
+    for architecture in ("AED", "AO"):
+        add(f"one_to_one-{architecture.lower()}-gru-words8", OneToOne(num_words=8), architecture)
+    return runs
+
+
+REGISTRY: dict[str, RunConfig] = _registry()
+
+
+def config(name: str) -> RunConfig:
+    """The configuration of a run; ValueError lists the names there are."""
+    try:
+        return REGISTRY[name]
+    except KeyError:
+        raise ValueError(f"unknown run {name!r}; the runs are {', '.join(REGISTRY)}") from None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained network with its held-out test set, and what the chapters and claims derive from both, computed once."""
+
+    config: RunConfig
+    model: EncoderDecoder
+    seed: int
+    comparable: bool = True  # False after a quick training: its claims say nothing about the paper's
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    @property
+    def task(self) -> Task:
+        return self.config.task
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.readout_bias.device
+
+    @cached_property
+    def test(self) -> Batch:
+        """The held-out test set of M samples."""
+        return self.task.test_set().to(self.device)
+
+    @cached_property
+    def accuracy(self) -> float:
+        """Free-running word accuracy on the test set."""
+        return training.word_accuracy(self.model, self.test)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """States, scores and logits of the test set, the decoder fed as in training."""
+        return self.model.trace(self.test)
+
+    @cached_property
+    def encoder(self) -> decomposition.Components:
+        """Components of the encoder states."""
+        return decomposition.decompose(
+            self.trace.encoder_states, self.trace.encoder_tokens, self.trace.encoder_mask, len(self.task.source_vocabulary)
+        )
+
+    @cached_property
+    def decoder(self) -> decomposition.Components:
+        """Components of the decoder states."""
+        return decomposition.decompose(
+            self.trace.decoder_states, self.trace.decoder_tokens, self.trace.decoder_mask, len(self.task.target_vocabulary)
+        )
+
+
+def _manifest_path() -> Path:
+    return files.data_folder() / "weights" / "manifest.json"
+
+
+def manifest() -> dict[str, dict]:
+    """What is recorded of each shipped run, by name."""
+    path = _manifest_path()
+    if not path.exists():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))["runs"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({error}); restore it with git checkout") from None
+
+
+def load(name: str, device: str = "cpu") -> EncoderDecoder:
+    """A shipped network, in evaluation mode.
+
+    Raises ValueError where the weights' checksum or the configuration's hash is not the recorded one, and
+    FileNotFoundError, with what to do, where a run has no weights.
+    """
+    run_config, entry = config(name), manifest().get(name)
+    if entry is None:
+        raise FileNotFoundError(f"no weights are shipped for {name}; train it with: python -m howattend train {name}")
+    if entry["config_hash"] != run_config.hash:
+        raise ValueError(
+            f"the manifest's weights of {name} were trained with another configuration (hash {entry['config_hash'][:12]}, "
+            f"the registry has {run_config.hash[:12]}); train it anew with: python -m howattend train {name}"
+        )
+    path = _manifest_path().parent / entry["file"]
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; restore it with git checkout, or: python -m howattend train {name}")
+    if files.file_hash(path) != entry["sha256"]:
+        raise ValueError(
+            f"{path} is damaged: its sha256 is not the one in the manifest; restore it with git checkout, "
+            f"or train it anew: python -m howattend train {name}"
+        )
+    model = run_config.new_model(entry["seed"])
+    model.load_state_dict(files.load_tensors(path)[0])
+    return model.to(device).eval()
+
+
+def load_run(name: str, device: str = "cpu") -> Run:
+    """A shipped run, ready for analysis."""
+    model = load(name, device)
+    return Run(config(name), model, manifest()[name]["seed"])
+
+
+def train_run(
+    name: str, seed: int = 0, device: str = "cpu", *, quick: bool = False, progress: bool = True
+) -> tuple[Run, training.Training]:
+    """Train a run from scratch, or on from where it was interrupted; no shipped file is read or written.
+
+    Checkpoints lie in the cache folder; the file of a finished training is removed.
+    """
+    run_config = config(name).quick() if quick else config(name)
+    checkpoint = files.cache_folder() / "checkpoints" / f"{name}-seed{seed}-{run_config.hash[:12]}.ckpt"
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    model = run_config.new_model(seed, device)
+    done = training.train(model, run_config.task, run_config.train, seed, checkpoint, progress=progress)
+    checkpoint.unlink(missing_ok=True)
+    return Run(run_config, model.eval(), seed, comparable=not quick), done
+
+
+def obtain(
+    names: Iterable[str], *, retrain: bool = False, quick: bool = False, seed: int = 0, device: str = "cpu"
+) -> dict[str, Run]:
+    """The runs of a chapter: shipped, or with ``retrain`` trained here from ``seed``; ``quick`` trains very shortly."""
+    if retrain or quick:
+        return {name: train_run(name, seed, device, quick=quick)[0] for name in names}
+    return {name: load_run(name, device) for name in names}
+
+
+def train_and_ship(name: str, seeds: Iterable[int] = range(MAX_SEEDS), device: str = "cpu") -> dict:
+    """Train with each seed in turn until one reaches the accuracy bar, store its weights and return its manifest entry.
+
+    RuntimeError where none does; seeds that failed are recorded with the one that did not.
+    """
+    run_config, failed = config(name), []
+    for seed in seeds:
+        run, done = train_run(name, seed, device)
+        if run.accuracy >= run_config.accuracy_bar:
+            return _ship(run, done, failed)
+        failed.append({"seed": seed, "accuracy": run.accuracy})
+    raise RuntimeError(
+        f"{name} did not reach its word accuracy of {run_config.accuracy_bar:.1%} with any seed: "
+        + ", ".join(f"{failure['accuracy']:.2%} (seed {failure['seed']})" for failure in failed)
+    )
+
+
+def _ship(run: Run, done: training.Training, failed: list[dict]) -> dict:
+    folder, path = _manifest_path().parent, _manifest_path().parent / f"{run.name}.safetensors"
+    log = json.dumps([{**entry, "seconds": round(entry["seconds"], 1)} for entry in done.log])
+    files.save_tensors(path, run.model.state_dict(), {"run": run.name, "seed": str(run.seed), "log": log})
+    entry = {
+        "file": path.relative_to(folder).as_posix(),
+        "sha256": files.file_hash(path),
+        "config": run.config.settings(),
+        "config_hash": run.config.hash,
+        "seed": run.seed,
+        "failed_seeds": failed,
+        "steps": done.steps,
+        "seconds": round(done.seconds, 1),
+        "threads": torch.get_num_threads(),
+        "device": str(run.device),
+        "parameters": training.parameter_count(run.model),
+        "accuracy": round(run.accuracy, 6),
+        "accuracy_bar": run.config.accuracy_bar,
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy", "howattend")}},
+    }
+    files.write_json(_manifest_path(), {"runs": {**manifest(), run.name: entry}})
+    return entry
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The recorded accuracy of a shipped run beside the one measured now."""
+
+    name: str
+    recorded: float
+    measured: float
+    passed: bool
+
+
+def verify(name: str, device: str = "cpu", tolerance: float = 1e-4) -> Verification:
+    """Reload a shipped run and measure its accuracy again; another processor may move a few words of the 180,000."""
+    entry, run = manifest().get(name), load_run(name, device)
+    close = abs(run.accuracy - entry["accuracy"]) <= tolerance
+    return Verification(name, entry["accuracy"], run.accuracy, close and run.accuracy >= entry["accuracy_bar"])

@@ -1,0 +1,64 @@
+"""Statistics that test the paper's claims: pure functions of arrays, each checked on planted states.
+
+They take whatever ``numpy.asarray`` takes (CPU tensors too), compute in float64 and keep no state. Letters in shapes:
+M samples, T source steps, S target steps, n units, V words. Masks are bool, True where a position counts; what lies
+where a mask is False is never read, not even to see whether it is finite. Whatever leaves a statistic undefined (no
+position, NaN, a zero vector where an angle is asked for) is a ``ValueError`` that names the argument.
+"""
+
+from .attention import (
+    accuracy,
+    argmax_agreement,
+    distance_to_mean_attention,
+    mean_attention,
+    softmax,
+    total_variation,
+)
+from .components import energy_ratio, energy_share, variance_drop
+from .directions import Orthogonality, mean_absolute_cosine, orthogonality, readout_orthogonality
+from .geometry import (
+    Circle,
+    PrincipalComponents,
+    adjacent_neighbours,
+    circle,
+    explained_variance,
+    join_distance,
+    path_similarity,
+    principal_components,
+    simplex_cosines,
+    simplex_deviation,
+)
+from .inference import Interval, spearman, t_interval
+from .readouts import dictionary, dictionary_agreement, logit_difference_shares
+
+__all__ = [
+    "Circle",
+    "Interval",
+    "Orthogonality",
+    "PrincipalComponents",
+    "accuracy",
+    "adjacent_neighbours",
+    "argmax_agreement",
+    "circle",
+    "dictionary",
+    "dictionary_agreement",
+    "distance_to_mean_attention",
+    "energy_ratio",
+    "energy_share",
+    "explained_variance",
+    "join_distance",
+    "logit_difference_shares",
+    "mean_absolute_cosine",
+    "mean_attention",
+    "orthogonality",
+    "path_similarity",
+    "principal_components",
+    "readout_orthogonality",
+    "simplex_cosines",
+    "simplex_deviation",
+    "softmax",
+    "spearman",
+    "t_interval",
+    "total_variation",
+    "variance_drop",
+]

@@ -1,0 +1,239 @@
+"""The one training loop, for every task and architecture."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from howattend import files
+from howattend.models import EncoderDecoder
+from howattend.tasks import Batch, Task
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training recipe: Adam on the mean cross-entropy of the target words.
+
+    The learning rate rises linearly over ``warmup_steps``, then falls along a half cosine to ``final_rate`` of its
+    peak. ``l2`` is λ in λ Σ‖w‖² over all parameters. Gradients are clipped to a global norm of ``clip_norm`` before L2
+    is added.
+    """
+
+    steps: int = 5000
+    batch_size: int = 128
+    learning_rate: float = 1e-3
+    warmup_steps: int = 100
+    final_rate: float = 0.02
+    l2: float = 1e-4
+    clip_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, lowest in (("steps", 1), ("batch_size", 1), ("warmup_steps", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
+                raise ValueError(f"{name} must be an integer ≥ {lowest}, got {value!r}")
+        for name in ("learning_rate", "clip_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be greater than 0, got {getattr(self, name)!r}")
+        if not 0 <= self.final_rate <= 1:
+            raise ValueError(f"final_rate must lie in 0 … 1, got {self.final_rate!r}")
+        if not self.l2 >= 0:
+            raise ValueError(f"l2 must be at least 0, got {self.l2!r}")
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        if step < self.warmup_steps:
+            return self.learning_rate * (step + 1) / self.warmup_steps
+        done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
+        return self.learning_rate * (self.final_rate + (1 - self.final_rate) * (1 + math.cos(math.pi * done)) / 2)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a training leaves beside the weights."""
+
+    steps: int
+    seconds: float  # over all sittings, evaluation included
+    accuracy: float  # free-running word accuracy on the validation set at the end
+    log: list[dict[str, float]]  # step, loss, accuracy (free-running), seconds
+
+
+@torch.no_grad()
+def word_accuracy(model: EncoderDecoder, batch: Batch, chunk: int = 1024) -> float:
+    """Share of target words, ends of sentence included, that greedy free-running decoding gets right at their step."""
+    right = total = 0
+    for start in range(0, len(batch), chunk):
+        part = batch[start : start + chunk]
+        words = model.generate(part.source, part.source_lengths, part.target.shape[1])
+        mask = part.target_mask
+        right += int(((words == part.target[:, : words.shape[1]]) & mask[:, : words.shape[1]]).sum())
+        total += int(mask.sum())
+    return right / total
+
+
+def train(
+    model: EncoderDecoder,
+    task: Task,
+    config: TrainConfig | None = None,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+    *,
+    log_every: int = 250,
+    checkpoint_every: int = 100,
+    progress: bool = True,
+    on_log: Callable[[EncoderDecoder, dict[str, float]], None] | None = None,
+) -> Training:
+    """Train ``model`` in place.
+
+    With ``checkpoint``, the state is saved there every ``checkpoint_every`` steps and on Ctrl-C, and a training that
+    finds the file continues from it: it ends with the weights that an uninterrupted one would have, bit for bit on the
+    same machine with the same number of threads. A finished training's file holds its end, so calling again returns at
+    once. ``on_log`` is called with the model and each log entry.
+
+    Raises ValueError where the checkpoint is damaged or belongs to another model, task, recipe or seed, and
+    FloatingPointError where the loss is no longer finite (no checkpoint is then written).
+    """
+    config = config or TrainConfig()
+    for argument, every in (("log_every", log_every), ("checkpoint_every", checkpoint_every)):
+        if not isinstance(every, int) or every < 1:
+            raise ValueError(f"{argument} must be an integer ≥ 1, got {every!r}")
+    expected = len(task.source_vocabulary), len(task.target_vocabulary)
+    if (model.source_words, model.target_words) != expected:
+        raise ValueError(
+            f"task must have the model's vocabularies, {model.source_words} source and {model.target_words} target "
+            f"words, but {task.name} has {expected[0]} and {expected[1]}"
+        )
+    device = model.readout_bias.device
+    # Adam's weight decay is the gradient of λ Σ‖w‖², 2 λ w.
+    adam = torch.optim.Adam(model.parameters(), lr=config.learning_rate, weight_decay=2 * config.l2, fused=True)
+    model_settings = {**asdict(model.config), "seed": model.seed}
+    identity = json.dumps(
+        {"task": task.settings(), "model": model_settings, "train": asdict(config), "seed": int(seed)}, sort_keys=True
+    )
+    path = Path(checkpoint) if checkpoint is not None else None
+    step, seconds, log = _resume(path, identity, model, adam) if path is not None and path.exists() else (0, 0.0, [])
+    begun = time.perf_counter() - seconds
+    validation = task.validation_set().to(device)
+    model.train()
+    name = f"{task.name}-{model.config.architecture}"
+    bar = tqdm(total=config.steps, initial=step, desc=name, unit="step", **_bar_options(progress))
+    with bar, _deferred_interrupt() as interrupted:
+        while step < config.steps:
+            for group in adam.param_groups:
+                group["lr"] = config.rate(step)
+            loss = train_step(model, adam, task.training_batch(config.batch_size, seed, step).to(device), config)
+            step += 1
+            bar.update()
+            stop = interrupted.is_set()
+            log_now = step % log_every == 0 or step == config.steps
+            save_now = path is not None and (stop or step % checkpoint_every == 0 or step == config.steps)
+            if (log_now or save_now) and not math.isfinite(float(loss)):
+                raise FloatingPointError(
+                    f"the loss of {name} is {float(loss)} at step {step}; lower learning_rate or clip_norm"
+                )
+            if log_now:
+                accuracy = word_accuracy(model, validation)
+                seconds = time.perf_counter() - begun
+                entry = {"step": step, "loss": float(loss), "accuracy": accuracy, "seconds": seconds}
+                log.append(entry)
+                bar.set_postfix(loss=f"{entry['loss']:.4f}", accuracy=f"{accuracy:.4f}")
+                if on_log is not None:
+                    on_log(model, entry)
+            if save_now:
+                _save(path, identity, model, adam, step, time.perf_counter() - begun, log)
+            if stop:
+                raise KeyboardInterrupt
+    model.eval()
+    return Training(step, time.perf_counter() - begun, log[-1]["accuracy"], log)
+
+
+@contextmanager
+def _deferred_interrupt() -> Iterator[threading.Event]:
+    """Let Ctrl-C wait for the end of the step: in the midst of one, weights and step count would not belong together.
+
+    A second Ctrl-C does not wait.
+    """
+    interrupted = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
+        yield interrupted  # nothing to defer: signals do not reach this thread, or Ctrl-C is ignored on purpose
+        return
+
+    def handle(number: int, frame: object) -> None:
+        interrupted.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _bar_options(progress: bool) -> dict[str, object]:
+    """A bar in terminals and in notebooks, whose streams are no terminals; none in log files."""
+    if not progress:
+        return {"disable": True}
+    in_notebook = type(sys.stderr).__module__.startswith("ipykernel")
+    return {} if in_notebook else {"disable": None}  # {}: as the environment's TQDM_DISABLE says
+
+
+def train_step(model: EncoderDecoder, adam: torch.optim.Optimizer, batch: Batch, config: TrainConfig) -> Tensor:
+    """One update; returns the loss before it, a scalar tensor."""
+    logits = model(batch)
+    loss = sequence_loss(logits, batch)
+    adam.zero_grad(set_to_none=True)
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+    adam.step()
+    return loss.detach()
+
+
+def sequence_loss(logits: Tensor, batch: Batch) -> Tensor:
+    """Mean cross-entropy over the target words, ends of sentence included; padding does not count."""
+    mask = batch.target_mask
+    return nn.functional.cross_entropy(logits[mask], batch.target[mask])
+
+
+def _save(
+    path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.Adam, step: int, seconds: float, log: list
+) -> None:
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for name, parameter in model.named_parameters():
+        for key, value in adam.state.get(parameter, {}).items():
+            tensors[f"adam.{key}.{name}"] = value
+    progress = json.dumps({"step": step, "seconds": seconds, "log": log})
+    files.save_tensors(path, tensors, {"identity": identity, "progress": progress})
+
+
+def _resume(path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.Adam) -> tuple[int, float, list]:
+    tensors, metadata = files.load_tensors(path, str(model.readout_bias.device))
+    if metadata.get("identity") != identity:
+        raise ValueError(
+            f"{path} is the checkpoint of another training ({metadata.get('identity', 'no training at all')}), "
+            f"not of {identity}; name another file, or delete it to start anew"
+        )
+    model.load_state_dict({name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
+    for name, parameter in model.named_parameters():
+        keys = ("step", "exp_avg", "exp_avg_sq")
+        if f"adam.step.{name}" in tensors:
+            adam.state[parameter] = {key: tensors[f"adam.{key}.{name}"] for key in keys}
+    progress = json.loads(metadata["progress"])
+    return progress["step"], progress["seconds"], progress["log"]
+
+
+def parameter_count(model: EncoderDecoder) -> int:
+    """The number of trained numbers in a network."""
+    return sum(parameter.numel() for parameter in model.parameters())
