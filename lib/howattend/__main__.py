@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 
@@ -40,8 +41,15 @@ def _parser() -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, parents=[root])
         added.add_argument("names", nargs="*", metavar="CHAPTER", help="these chapters only (default: all)")
         added.add_argument("--workers", type=int, help="chapters executed at once (default: one a core)")
-        added.add_argument("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), dest="parameters",
-                           help="a chapter parameter: retrain, quick, seed or device")
+        added.add_argument(
+            "-p",
+            nargs=2,
+            action="append",
+            default=[],
+            metavar=("NAME", "VALUE"),
+            dest="parameters",
+            help="a chapter parameter: retrain, quick, seed or device",
+        )
         added.set_defaults(command=run)
     train = command("train", _train, "train runs and store their weights in data/weights; goes on where it was stopped")
     train.add_argument("names", nargs="*", metavar="RUN", help="see: list")
@@ -52,6 +60,14 @@ def _parser() -> argparse.ArgumentParser:
     verify = command("verify", _verify, "reload shipped runs and repeat their recorded accuracy")
     verify.add_argument("names", nargs="*", metavar="RUN", help="default: all that are shipped")
     verify.add_argument("--device", default="cpu")
+    results = command("claims", _claims, "measure every claim on the shipped runs and record it in data/results")
+    results.add_argument("--check", action="store_true", help="compare with what is recorded, and write nothing")
+    results.add_argument("--device", default="cpu")
+    test = commands.add_parser("test", parents=[root], help="lint, every test, and a new run of every chapter")
+    test.add_argument("arguments", nargs="*", metavar="PYTEST-ARGUMENT", help="instead of the folders tests and book")
+    test.set_defaults(command=_test)
+    bench = commands.add_parser("bench", parents=[root], help="speed, as ratios to what the machine can do")
+    bench.set_defaults(command=_bench)
     return parser
 
 
@@ -107,6 +123,37 @@ def _verify(options: argparse.Namespace) -> int:
         word = "ok" if result.passed else "FAILED"
         print(f"{word:6s} {name:32s} recorded {result.recorded:.4%}, measured {result.measured:.4%}")
     return 1 if failed else 0
+
+
+def _claims(options: argparse.Namespace) -> int:
+    from howattend import claims
+
+    wanted = {name for row in claims.PLAN for name in row.parts.values()}
+    measured = claims.measure_plan({name: runs.load_run(name, options.device) for name in sorted(wanted)})
+    if options.check:
+        differing = claims.compare(measured)
+        print(
+            differing.to_string(index=False) if len(differing) else "all measured values agree with the recorded ones"
+        )
+        return int(len(differing) > 0)
+    print(f"{claims.write_results(measured)}: {len(claims.tidy(measured))} values of {len(measured)} measurements")
+    return 0
+
+
+def _test(options: argparse.Namespace) -> int:
+    from howattend import book
+
+    return book.main_test(options)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    scripts = sorted((options.root / "benchmarks").glob("bench_*.py"))
+    if not scripts:
+        raise FileNotFoundError(f"{options.root} has no benchmarks folder; go to the repository or give --root")
+    for script in scripts:
+        print(f"\n{script.stem}", flush=True)
+        subprocess.run([sys.executable, str(script)], check=True)
+    return 0
 
 
 if __name__ == "__main__":

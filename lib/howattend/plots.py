@@ -124,7 +124,9 @@ def temporal_paths(
 def draw_path(ax: Axes, points: np.ndarray, colour: str, *, label: str = "", common: int | None = None) -> None:
     """A path of points [T, 2]: a square at its start, a star at its end, lighter where earlier."""
     colours = shades(colour, len(points))
-    ax.add_collection(LineCollection(np.stack([points[:-1], points[1:]], 1), colors=colours[1:], linewidths=1.6, zorder=2))
+    ax.add_collection(
+        LineCollection(np.stack([points[:-1], points[1:]], 1), colors=colours[1:], linewidths=1.6, zorder=2)
+    )
     reached = len(points) if common is None else common
     middle = slice(1, -1)
     faces = [tuple(shade) if step < reached else (1, 1, 1) for step, shade in enumerate(colours)]
@@ -169,7 +171,7 @@ def input_delta_cloud(
     for word, points in encoder_cloud.items():
         ax.scatter(*place(points).T, s=10, color=[shades(colours[word], 2, 0.55)[0]], linewidths=0, zorder=1)
     for word, points in decoder_cloud.items():
-        colour = colours[dictionary.get(word, word)] if dictionary.get(word, word) in colours else SPECIAL
+        colour = colours.get(dictionary.get(word), SPECIAL)
         ax.scatter(*place(points).T, s=9, color=colour, marker="v", linewidths=0, alpha=0.55, zorder=2)
     reach = max(np.linalg.norm(place(point)) for point in inputs.values())
     for word, vector in readouts.items():
@@ -178,14 +180,34 @@ def input_delta_cloud(
         end = end * 1.35 * reach / length if length > 0 else end
         colour = colours[dictionary[word]]
         ax.plot([0, end[0]], [0, end[1]], color=colour, linewidth=2, zorder=3)
-        ax.annotate(word, end, color=READOUT, fontsize=11, fontweight="bold", ha="center", va="center", zorder=5,
-                    bbox={"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": READOUT, "linewidth": 0.8})
+        ax.annotate(
+            word,
+            end,
+            color=READOUT,
+            fontsize=11,
+            fontweight="bold",
+            ha="center",
+            va="center",
+            zorder=5,
+            bbox={"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": READOUT, "linewidth": 0.8},
+        )
     for word, point in inputs.items():
         spot = place(point)[0]
-        ax.scatter(*spot, s=90, marker="X", color=[np.asarray(to_rgb(colours[word])) * 0.6], edgecolors="white", zorder=4)
+        ax.scatter(
+            *spot, s=90, marker="X", color=[np.asarray(to_rgb(colours[word])) * 0.6], edgecolors="white", zorder=4
+        )
         beside = 15 * np.array([-spot[1], spot[0]]) / max(np.linalg.norm(spot), 1e-12)  # clear of the readout's line
-        ax.annotate(word, spot, xytext=beside, textcoords="offset points", color=colours[word], fontweight="bold",
-                    ha="center", va="center", zorder=5)
+        ax.annotate(
+            word,
+            spot,
+            xytext=beside,
+            textcoords="offset points",
+            color=colours[word],
+            fontweight="bold",
+            ha="center",
+            va="center",
+            zorder=5,
+        )
     label_components(ax, components)
     ax.set_title(title)
     return components
@@ -198,8 +220,16 @@ def cloud_legend(figure: Figure) -> None:
         Line2D([], [], marker="o", linestyle="", color=shades(SPECIAL, 2, 0.55)[0], label="encoder χᴱ + Δhᴱ"),
         Line2D([], [], marker="v", linestyle="", color=SPECIAL, label="decoder χᴰ + Δhᴰ"),
         Line2D([], [], marker="X", linestyle="", color="#333333", label="input component χᴱ"),
-        Line2D([], [], color=SPECIAL, linewidth=2, marker="o", markerfacecolor="white", markeredgecolor=READOUT,
-               label="readout of a target word"),
+        Line2D(
+            [],
+            [],
+            color=SPECIAL,
+            linewidth=2,
+            marker="o",
+            markerfacecolor="white",
+            markeredgecolor=READOUT,
+            label="readout of a target word",
+        ),
     )
     figure.legend(handles=marks, loc="outside lower center", ncols=4, columnspacing=1.2, handletextpad=0.4)
 
@@ -234,7 +264,7 @@ def attention_matrix(
 
 
 @styled
-def term_bars(ax: Axes, shares: Mapping[str, np.ndarray], *, title: str = "", ylabel: str = "share of the score") -> None:
+def term_bars(ax: Axes, shares: Mapping[str, np.ndarray], *, title: str = "", legend: bool = True) -> None:
     """The nine terms' shares [3, 3] in three parts, one bar a label (Fig. 5a).
 
     From the bottom: μ^D·μ^E (dark), μ^D·χ^E + μ^D·Δh^E (medium), the other six (light). A part below zero hangs below the
@@ -248,17 +278,33 @@ def term_bars(ax: Axes, shares: Mapping[str, np.ndarray], *, title: str = "", yl
         tops = {True: 0.0, False: 0.0}
         for part, tone, name in zip(parts, tones, names, strict=True):
             up = part >= 0
-            ax.bar(place, part, bottom=tops[up], color=tone, edgecolor="#333333", linewidth=0.5, width=0.62,
-                   label=name if place == 0 else None)
+            ax.bar(
+                place,
+                part,
+                bottom=tops[up],
+                color=tone,
+                edgecolor="#333333",
+                linewidth=0.5,
+                width=0.62,
+                label=name if place == 0 else None,
+            )
             if abs(part) > 0.06:
-                ax.text(place, tops[up] + part / 2, f"{part:.2f}", ha="center", va="center", fontsize=9.5,
-                        color="white" if tone == tones[0] else "black")
+                ax.text(
+                    place,
+                    tops[up] + part / 2,
+                    f"{part:.2f}",
+                    ha="center",
+                    va="center",
+                    fontsize=9.5,
+                    color="white" if tone == tones[0] else "black",
+                )
             tops[up] += part
     ax.axhline(0, color="#333333", linewidth=0.8)
     ax.set_xticks(range(len(shares)), list(shares))
-    ax.set_ylabel(ylabel)
+    ax.set_ylabel("share of the score")
     ax.set_title(title)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    if legend:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 @styled
@@ -266,8 +312,21 @@ def heat_map(
     ax: Axes, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], *, title: str = "", decimals: int = 2
 ) -> None:
     """A table of signed numbers as colours, zero white, each number written in its cell."""
+    values = np.round(np.asarray(values, dtype=float), decimals) + 0.0  # + 0.0: no "-0.00"
     limit = float(np.nanmax(np.abs(values))) or 1.0
-    sns.heatmap(values, ax=ax, cmap=SIGNED_MAP, vmin=-limit, vmax=limit, annot=True, fmt=f".{decimals}f", cbar=False,
-                xticklabels=list(columns), yticklabels=list(rows), annot_kws={"size": 9.5}, linewidths=0.5)
+    sns.heatmap(
+        values,
+        ax=ax,
+        cmap=SIGNED_MAP,
+        vmin=-limit,
+        vmax=limit,
+        annot=True,
+        fmt=f".{decimals}f",
+        cbar=False,
+        xticklabels=list(columns),
+        yticklabels=list(rows),
+        annot_kws={"size": 9.5},
+        linewidths=0.5,
+    )
     ax.tick_params(axis="y", rotation=0)
     ax.set_title(title)

@@ -6,15 +6,15 @@ import json
 import platform
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 
-from howattend import decomposition, files, training
-from howattend.models import EncoderDecoder, ModelConfig, Trace
-from howattend.tasks import Batch, OneToOne, Task
+from howattend import files, training
+from howattend.analysis import Run
+from howattend.models import EncoderDecoder, ModelConfig
+from howattend.tasks import OneToOne, Task
 from howattend.training import TrainConfig
 
 MAX_SEEDS = 5  # how many seeds a training tries before it reports that the configuration does not train
@@ -85,59 +85,11 @@ def config(name: str) -> RunConfig:
         raise ValueError(f"unknown run {name!r}; the runs are {', '.join(REGISTRY)}") from None
 
 
-@dataclass(frozen=True)
-class Run:
-    """A trained network with its held-out test set, and what the chapters and claims derive from both, computed once."""
-
-    config: RunConfig
-    model: EncoderDecoder
-    seed: int
-    comparable: bool = True  # False after a quick training: its claims say nothing about the paper's
-
-    @property
-    def name(self) -> str:
-        return self.config.name
-
-    @property
-    def task(self) -> Task:
-        return self.config.task
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.readout_bias.device
-
-    @cached_property
-    def test(self) -> Batch:
-        """The held-out test set of M samples."""
-        return self.task.test_set().to(self.device)
-
-    @cached_property
-    def accuracy(self) -> float:
-        """Free-running word accuracy on the test set."""
-        return training.word_accuracy(self.model, self.test)
-
-    @cached_property
-    def trace(self) -> Trace:
-        """States, scores and logits of the test set, the decoder fed as in training."""
-        return self.model.trace(self.test)
-
-    @cached_property
-    def encoder(self) -> decomposition.Components:
-        """Components of the encoder states."""
-        return decomposition.decompose(
-            self.trace.encoder_states, self.trace.encoder_tokens, self.trace.encoder_mask, len(self.task.source_vocabulary)
-        )
-
-    @cached_property
-    def decoder(self) -> decomposition.Components:
-        """Components of the decoder states."""
-        return decomposition.decompose(
-            self.trace.decoder_states, self.trace.decoder_tokens, self.trace.decoder_mask, len(self.task.target_vocabulary)
-        )
-
-
 def _manifest_path() -> Path:
     return files.data_folder() / "weights" / "manifest.json"
+
+
+_NEEDED = {"file", "sha256", "config_hash", "seed", "seconds", "accuracy", "accuracy_bar"}  # of a manifest's entry
 
 
 def manifest() -> dict[str, dict]:
@@ -146,9 +98,13 @@ def manifest() -> dict[str, dict]:
     if not path.exists():
         return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))["runs"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        recorded = json.loads(path.read_text(encoding="utf-8"))["runs"]
+        for name, entry in recorded.items():
+            if missing := _NEEDED - entry.keys():
+                raise ValueError(f"{name} has no {', '.join(sorted(missing))}")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged ({error}); restore it with git checkout") from None
+    return recorded
 
 
 def load(name: str, device: str = "cpu") -> EncoderDecoder:
@@ -167,7 +123,9 @@ def load(name: str, device: str = "cpu") -> EncoderDecoder:
         )
     path = _manifest_path().parent / entry["file"]
     if not path.exists():
-        raise FileNotFoundError(f"{path} is missing; restore it with git checkout, or: python -m howattend train {name}")
+        raise FileNotFoundError(
+            f"{path} is missing; restore it with git checkout, or: python -m howattend train {name}"
+        )
     if files.file_hash(path) != entry["sha256"]:
         raise ValueError(
             f"{path} is damaged: its sha256 is not the one in the manifest; restore it with git checkout, "
@@ -244,7 +202,10 @@ def _ship(run: Run, done: training.Training, failed: list[dict]) -> dict:
         "parameters": training.parameter_count(run.model),
         "accuracy": round(run.accuracy, 6),
         "accuracy_bar": run.config.accuracy_bar,
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy", "howattend")}},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("torch", "numpy", "howattend")},
+        },
     }
     files.write_json(_manifest_path(), {"runs": {**manifest(), run.name: entry}})
     return entry

@@ -16,8 +16,8 @@ from howattend.tables import Table
 
 Claim = Callable[[Mapping[str, runs.Run]], Measurement]
 
-#: Every claim that is measured. A function takes the runs under the names of their parts: "run" is the one that the claim
-#: is about, others ("ao", "words8") are what it is compared with.
+#: Every claim that is measured. A function takes the runs under the names of their parts: "run" is the one that the
+#: claim is about, others ("ao", "words8") are what it is compared with.
 CLAIMS: dict[str, Claim] = dict(one_to_one.CLAIMS)
 
 
@@ -60,9 +60,7 @@ def tidy(measurements: Iterable[Measurement]) -> pd.DataFrame:
         for index, (quantity, value) in enumerate(found.quantities.items()):
             verdict = "" if index or found.verdict is None else str(found.verdict)
             run = found.run
-            rows.append(
-                (found.claim, run.name, run.seed, quantity, value, verdict, run.accuracy, run.config.hash)
-            )
+            rows.append((found.claim, run.name, run.seed, quantity, value, verdict, run.accuracy, run.config.hash))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -81,7 +79,7 @@ def summary(measurements: Iterable[Measurement]) -> Table:
 
 
 def format_value(value: float) -> str:
-    """Three significant digits, two behind the point at most for numbers near 1: stable against a processor's last bits."""
+    """Two digits behind the point, or two significant ones for small numbers: another processor changes nothing."""
     return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
 
 
@@ -107,8 +105,8 @@ def read_results() -> pd.DataFrame:
 
 
 def compare(measurements: Iterable[Measurement], tolerance: float = 0.02) -> pd.DataFrame:
-    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` (relative to the larger
-    of 1 and its size), another verdict, or no recorded row. Empty where all agree.
+    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` (times its size, where
+    that is above 1), another verdict, or no recorded row. Empty where all agree.
     """
     keys = ["claim", "run", "seed", "quantity"]
     both = tidy(measurements).merge(read_results(), on=keys, how="left", suffixes=("", "_recorded"))

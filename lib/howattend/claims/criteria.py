@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from howattend.runs import Run
+from howattend.analysis import Run
 
 
 @dataclass(frozen=True)

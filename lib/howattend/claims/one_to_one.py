@@ -1,89 +1,21 @@
 """O1–O12: the claims on the one-to-one task (Fig. 2a–f, 5a, 5c).
 
-Statistics run over content words and over the steps that every sample reaches, since the temporal component mixes in ends
-of sentence behind the shortest length; the value with every step and word included stands beside ("all steps").
+Statistics run over content words and over the steps that every sample reaches, since the temporal component mixes in
+ends of sentence behind the shortest length; the value with every step and word included stands beside ("all steps").
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 
-from howattend import alignment, statistics
+from howattend import statistics
+from howattend.analysis import Run, array
 from howattend.claims.criteria import CRITERIA, Measurement
-from howattend.runs import Run
 
 Runs = Mapping[str, Run]
-
-
-@dataclass(frozen=True)
-class View:
-    """The parts of a run that the statistics of a claim run over: content words at the steps that every sample reaches."""
-
-    run: Run
-
-    @cached_property
-    def encoder_steps(self) -> int:
-        """Encoder steps at which every sample has a content word."""
-        return int(self.run.test.source_lengths.min()) - 1
-
-    @cached_property
-    def decoder_steps(self) -> int:
-        """Decoder steps at which every sample has a content word to produce."""
-        return int(self.run.test.target_lengths.min()) - 1
-
-    @property
-    def encoder_temporal(self) -> np.ndarray:
-        """μ^E [common steps, n]."""
-        return array(self.run.encoder.temporal)[: self.encoder_steps]
-
-    @property
-    def decoder_temporal(self) -> np.ndarray:
-        """μ^D [common steps, n]."""
-        return array(self.run.decoder.temporal)[: self.decoder_steps]
-
-    @cached_property
-    def encoder_mask(self) -> torch.Tensor:
-        """[M, T] True on common steps."""
-        return first_steps(self.run.trace.encoder_mask, self.encoder_steps)
-
-    @cached_property
-    def decoder_mask(self) -> torch.Tensor:
-        """[M, S] True on common steps."""
-        return first_steps(self.run.trace.decoder_mask, self.decoder_steps)
-
-    @property
-    def encoder_input_delta(self) -> torch.Tensor:
-        """χ^E + Δh^E [M, T, n]."""
-        return self.run.encoder.input_delta(self.run.trace.encoder_tokens, self.run.trace.encoder_mask)
-
-    @property
-    def decoder_input_delta(self) -> torch.Tensor:
-        """χ^D + Δh^D [M, S, n]."""
-        return self.run.decoder.input_delta(self.run.trace.decoder_tokens, self.run.trace.decoder_mask)
-
-    @property
-    def inputs(self) -> np.ndarray:
-        """χ^E of the content words [N, n]."""
-        return array(self.run.encoder.input)[list(self.run.task.source_vocabulary.content_ids)]
-
-    def readouts(self, side: str) -> np.ndarray:
-        """Readout vectors of the content words [N, n], from "context" or "state"."""
-        return array(getattr(self.run.model, f"{side}_readout"))[list(self.run.task.target_vocabulary.content_ids)]
-
-
-def array(tensor: torch.Tensor) -> np.ndarray:
-    """A tensor of any device as a numpy array."""
-    return tensor.detach().cpu().numpy()
-
-
-def first_steps(mask: torch.Tensor, steps: int) -> torch.Tensor:
-    """The same mask [M, T] with nothing behind the first ``steps``."""
-    return mask & (torch.arange(mask.shape[1], device=mask.device) < steps)
 
 
 def _measurement(claim: str, run: Run, verdict: bool | None, quantities: dict[str, float]) -> Measurement:
@@ -104,15 +36,13 @@ def accuracy(runs: Runs) -> Measurement:
 def temporal_attention(runs: Runs) -> Measurement:
     """O2: how far the temporal components alone make the attention."""
     run, limits = runs["run"], CRITERIA["O2"].limits
-    view, trace = View(run), run.trace
-    common = alignment.shares(run.decoder, run.encoder, trace, decoder_mask=view.decoder_mask)
-    every = alignment.shares(run.decoder, run.encoder, trace)
-    scores = view.decoder_temporal @ view.encoder_temporal.T
-    agreement = statistics.argmax_agreement(scores, np.arange(view.decoder_steps), within=limits["steps"])
-    exact = statistics.argmax_agreement(scores, np.arange(view.decoder_steps))
+    trace, common, every = run.trace, run.shares, run.shares_all_steps
+    scores = run.decoder_path @ run.encoder_path.T
+    agreement = statistics.argmax_agreement(scores, np.arange(run.decoder_steps), within=limits["steps"])
+    exact = statistics.argmax_agreement(scores, np.arange(run.decoder_steps))
     whole = array(run.decoder.temporal) @ array(run.encoder.temporal).T
     temporal = statistics.softmax(np.broadcast_to(whole, trace.scores.shape), array(trace.encoder_mask)[:, None])
-    attention, steps = array(trace.attention), array(view.decoder_mask)
+    attention, steps = array(trace.attention), array(run.common_decoder_mask)
     distance = statistics.total_variation(temporal[steps], attention[steps]).mean()
     to_mean = statistics.distance_to_mean_attention(attention, array(run.test.source_lengths), steps)
     return _measurement(
@@ -134,8 +64,8 @@ def temporal_attention(runs: Runs) -> Measurement:
 
 def dimensions(runs: Runs) -> Measurement:
     """O3: dimensions of the temporal and input paths, how the two paths follow one another, the circle."""
-    run, view = runs["run"], View(runs["run"])
-    encoder, decoder = view.encoder_temporal, view.decoder_temporal
+    run = runs["run"]
+    encoder, decoder = run.encoder_path, run.decoder_path
     variance = statistics.explained_variance(encoder, decoder, count=3)
     circle = statistics.circle(encoder)
     content = list(run.task.target_vocabulary.content_ids)
@@ -146,7 +76,7 @@ def dimensions(runs: Runs) -> Measurement:
         verdict,
         {
             "variance in 3 PCs": variance,
-            "variance, input": statistics.explained_variance(view.inputs, array(run.decoder.input)[content], count=3),
+            "variance, input": statistics.explained_variance(run.inputs, array(run.decoder.input)[content], count=3),
             "paths' cosine": statistics.path_similarity(decoder, encoder),
             "turns": circle.angle_swept / (2 * np.pi),
             "radius variation": circle.radius_variation,
@@ -160,7 +90,7 @@ def dimensions(runs: Runs) -> Measurement:
 def encoder_deltas(runs: Runs) -> Measurement:
     """O4: the encoder deltas' share of the states' variance."""
     run = runs["run"]
-    value = _delta_share(run, View(run).encoder_mask)
+    value = _delta_share(run, run.common_encoder_mask)
     every = _delta_share(run, run.trace.encoder_mask)
     verdict = value <= CRITERIA["O4"].limits["delta"]
     return _measurement("O4", run, verdict, {"delta share": value, "delta share, all steps": every})
@@ -168,21 +98,21 @@ def encoder_deltas(runs: Runs) -> Measurement:
 
 def decoder_input_delta(runs: Runs) -> Measurement:
     """O5: the decoder's input-delta components beside its temporal ones."""
-    run, view = runs["run"], View(runs["run"])
-    part, temporal = array(view.decoder_input_delta), array(run.decoder.temporal)
-    value = statistics.energy_ratio(part, temporal, array(view.decoder_mask))
+    run = runs["run"]
+    part, temporal = array(run.decoder_input_delta), array(run.decoder.temporal)
+    value = statistics.energy_ratio(part, temporal, array(run.common_decoder_mask))
     every = statistics.energy_ratio(part, temporal, array(run.trace.decoder_mask))
     return _measurement("O5", run, value <= CRITERIA["O5"].limits["ratio"], {"ratio": value, "ratio, all steps": every})
 
 
 def orthogonality(runs: Runs) -> Measurement:
     """O6: temporal and input-delta components at the same step, against random directions in the states' span."""
-    run, view = runs["run"], View(runs["run"])
-    steps = min(view.encoder_steps, view.decoder_steps)
-    vectors, states = (array(x[:, :steps]) for x in (view.encoder_input_delta, run.trace.encoder_states))
-    mask = array(view.encoder_mask[:, :steps])
+    run = runs["run"]
+    steps = min(run.encoder_steps, run.decoder_steps)
+    vectors, states = (array(x[:, :steps]) for x in (run.encoder_input_delta, run.trace.encoder_states))
+    mask = array(run.common_encoder_mask[:, :steps])
     found = {}
-    for name, path in (("encoder", view.encoder_temporal), ("decoder", view.decoder_temporal)):
+    for name, path in (("encoder", run.encoder_path), ("decoder", run.decoder_path)):
         directions = path[:steps] - path[:steps].mean(0)
         found[name] = statistics.orthogonality(directions, vectors, mask, states, pairing="step")
     return _measurement(
@@ -201,15 +131,15 @@ def orthogonality(runs: Runs) -> Measurement:
 
 def readout_dictionary(runs: Runs) -> Measurement:
     """O7: each word's context readout is largest on the input component of the word that it translates."""
-    run, view = runs["run"], View(runs["run"])
-    share = statistics.dictionary_agreement(view.readouts("context"), view.inputs, np.arange(len(view.inputs)))
+    run = runs["run"]
+    share = statistics.dictionary_agreement(run.readouts("context"), run.inputs, np.arange(len(run.inputs)))
     return _measurement("O7", run, share >= CRITERIA["O7"].limits["words"], {"words": share})
 
 
 def simplex(runs: Runs) -> Measurement:
     """O8: input components form a simplex, for the run's number of words and for the "words8" run's."""
-    few = statistics.simplex_deviation(View(runs["run"]).inputs)
-    many = statistics.simplex_deviation(View(runs["words8"]).inputs)
+    few = statistics.simplex_deviation(runs["run"].inputs)
+    many = statistics.simplex_deviation(runs["words8"].inputs)
     limit = CRITERIA["O8"].limits["deviation"]
     quantities = {"largest deviation": max(few, many), "N = 3": few, "N = 8": many}
     return _measurement("O8", runs["run"], max(few, many) <= limit, quantities)
@@ -217,7 +147,7 @@ def simplex(runs: Runs) -> Measurement:
 
 def readout_logits(runs: Runs) -> Measurement:
     """O9: which readout makes the difference between the true word's logit and the runner-up's."""
-    run, view = runs["run"], View(runs["run"])
+    run = runs["run"]
     context = run.trace.contexts @ run.model.context_readout.t()
     state = run.trace.decoder_states @ run.model.state_readout.t()
 
@@ -225,20 +155,23 @@ def readout_logits(runs: Runs) -> Measurement:
         parts = (context, state, run.model.readout_bias, run.test.target, mask)
         return statistics.logit_difference_shares(*map(array, parts))
 
-    common, every = shares(view.decoder_mask), shares(run.trace.decoder_mask)
+    common, every = shares(run.common_decoder_mask), shares(run.trace.decoder_mask)
     verdict = common["context"] >= CRITERIA["O9"].limits["context"]
-    quantities = {**{name: common[name] for name in ("context", "state", "bias")}, "context, all steps": every["context"]}
+    quantities = {
+        **{name: common[name] for name in ("context", "state", "bias")},
+        "context, all steps": every["context"],
+    }
     return _measurement("O9", run, verdict, quantities)
 
 
 def unattended_paths(runs: Runs) -> Measurement:
     """O10: the VED's temporal paths are continuous, and its deltas much larger than AO's."""
-    run, view, limits = runs["run"], View(runs["run"]), CRITERIA["O10"].limits
-    paths = view.encoder_temporal, view.decoder_temporal
+    run, limits = runs["run"], CRITERIA["O10"].limits
+    paths = run.encoder_path, run.decoder_path
     adjacent = [statistics.adjacent_neighbours(path) for path in paths]
     rows = torch.arange(len(run.test), device=run.device)
     last = run.trace.encoder_states[rows, run.test.source_lengths - 1]
-    delta, ao = _delta_share(run, view.encoder_mask), _delta_share(runs["ao"], View(runs["ao"]).encoder_mask)
+    delta, ao = _delta_share(run, run.common_encoder_mask), _delta_share(runs["ao"], runs["ao"].common_encoder_mask)
     return _measurement(
         "O10",
         run,
@@ -256,20 +189,20 @@ def unattended_paths(runs: Runs) -> Measurement:
 
 def variance_drop(runs: Runs) -> Measurement:
     """O11: the temporal share of the score, and of the variance of a word's states."""
-    run, view = runs["run"], View(runs["run"])
+    run = runs["run"]
     parts = array(run.trace.encoder_states), array(run.encoder.temporal), array(run.trace.encoder_tokens)
     words = list(run.task.source_vocabulary.content_ids)
-    common = statistics.variance_drop(*parts, array(view.encoder_mask), words).mean()
+    common = statistics.variance_drop(*parts, array(run.common_encoder_mask), words).mean()
     every = statistics.variance_drop(*parts, array(run.trace.encoder_mask), words).mean()
-    share = alignment.shares(run.decoder, run.encoder, run.trace, decoder_mask=view.decoder_mask).signed[0, 0]
+    share = run.shares.signed[0, 0]
     quantities = {"variance drop": float(common), "variance drop, all steps": float(every), "share": float(share)}
     return _measurement("O11", run, None, quantities)
 
 
 def readouts_apart(runs: Runs) -> Measurement:
     """O12: a word's readout from the context and its readout from the state are orthogonal."""
-    run, view = runs["run"], View(runs["run"])
-    found = statistics.readout_orthogonality(view.readouts("context"), view.readouts("state"))
+    run = runs["run"]
+    found = statistics.readout_orthogonality(run.readouts("context"), run.readouts("state"))
     quantities = {"|cos|": found.value, "null, 95 %": found.null_high, "null, mean": found.null_mean}
     return _measurement("O12", run, found.value < found.null_high, quantities)
 
