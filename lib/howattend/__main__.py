@@ -132,9 +132,7 @@ def _claims(options: argparse.Namespace) -> int:
     measured = claims.measure_plan({name: runs.load_run(name, options.device) for name in sorted(wanted)})
     if options.check:
         differing = claims.compare(measured)
-        print(
-            differing.to_string(index=False) if len(differing) else "all measured values agree with the recorded ones"
-        )
+        print(differing.to_string(index=False) if len(differing) else "all measured values agree with the records")
         return int(len(differing) > 0)
     print(f"{claims.write_results(measured)}: {len(claims.tidy(measured))} values of {len(measured)} measurements")
     return 0

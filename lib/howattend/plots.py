@@ -99,7 +99,8 @@ def temporal_paths(
 ) -> statistics.PrincipalComponents:
     """Temporal components μ^E [T, n] and μ^D [S, n] on their joint first two principal components (Fig. 2a, c, e).
 
-    Steps after the first ``common``, which some samples do not reach, are drawn hollow: there μ mixes in ends of sentence.
+    Steps after the first ``common``, which some samples do not reach, are drawn hollow: there μ mixes in ends of
+    sentence.
     ``inset`` adds, at the right, the softmax of μ^D·μ^E over all steps.
     """
     encoder, decoder = np.asarray(encoder), np.asarray(decoder)
@@ -157,9 +158,9 @@ def input_delta_cloud(
 ) -> statistics.PrincipalComponents:
     """Input-delta components on the first two PCs of the encoder's input components (Fig. 2b, d, f).
 
-    ``encoder_cloud`` and ``decoder_cloud`` map a word to points [count, n], drawn light and dark; ``inputs`` maps a source
-    word to χ^E [n], drawn as a cross; ``readouts`` maps a target word to its readout [n], drawn as a line from the origin.
-    ``dictionary`` maps a target word to the source word it translates: the two share a colour.
+    ``encoder_cloud`` and ``decoder_cloud`` map a word to points [count, n], drawn light and dark; ``inputs`` maps a
+    source word to χ^E [n], drawn as a cross; ``readouts`` maps a target word to its readout [n], drawn as a line from
+    the origin. ``dictionary`` maps a target word to the source word it translates: the two share a colour.
     """
     components = statistics.principal_components(np.stack(list(inputs.values())), count=2)
     colours = word_colours([*inputs, *(word for word in encoder_cloud if word.startswith("<"))])
@@ -267,8 +268,8 @@ def attention_matrix(
 def term_bars(ax: Axes, shares: Mapping[str, np.ndarray], *, title: str = "", legend: bool = True) -> None:
     """The nine terms' shares [3, 3] in three parts, one bar a label (Fig. 5a).
 
-    From the bottom: μ^D·μ^E (dark), μ^D·χ^E + μ^D·Δh^E (medium), the other six (light). A part below zero hangs below the
-    axis, so the parts always add up to what they claim.
+    From the bottom: μ^D·μ^E (dark), μ^D·χ^E + μ^D·Δh^E (medium), the other six (light). A part below zero hangs below
+    the axis, so the parts always add up to what they claim.
     """
     tones = ("#1F4E79", "#6FA3D0", "#CFDDEA")
     names = ("μᴰ·μᴱ", "μᴰ·χᴱ + μᴰ·Δhᴱ", "other six terms")

@@ -118,7 +118,7 @@ def load(name: str, device: str = "cpu") -> EncoderDecoder:
         raise FileNotFoundError(f"no weights are shipped for {name}; train it with: python -m howattend train {name}")
     if entry["config_hash"] != run_config.hash:
         raise ValueError(
-            f"the manifest's weights of {name} were trained with another configuration (hash {entry['config_hash'][:12]}, "
+            f"the manifest's weights of {name} are of another configuration (hash {entry['config_hash'][:12]}, "
             f"the registry has {run_config.hash[:12]}); train it anew with: python -m howattend train {name}"
         )
     path = _manifest_path().parent / entry["file"]

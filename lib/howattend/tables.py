@@ -12,7 +12,7 @@ from html import escape
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text. A cell that repeats the one above is shown once; ``marks`` names CSS classes for some cell texts."""
+    """Rows of text. A cell that repeats the one above is shown once; ``marks`` gives some cell texts a CSS class."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]

@@ -105,8 +105,8 @@ def read_results() -> pd.DataFrame:
 
 
 def compare(measurements: Iterable[Measurement], tolerance: float = 0.02) -> pd.DataFrame:
-    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` (times its size, where
-    that is above 1), another verdict, or no recorded row. Empty where all agree.
+    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` (times its size,
+    where that is above 1), another verdict, or no recorded row. Empty where all agree.
     """
     keys = ["claim", "run", "seed", "quantity"]
     both = tidy(measurements).merge(read_results(), on=keys, how="left", suffixes=("", "_recorded"))
