@@ -3,8 +3,9 @@
     python benchmarks/bench_training.py [--threads 1]
 
 The products: each cell's recurrent product forward, and the two of its backward pass, at every step; the input
-projections; scores and contexts and their gradients; for a decoder fed its own predictions also the products that choose
-each word; the readouts. Everything else (gates, softmax, the optimiser, autograd's book-keeping) is what the ratio shows.
+projections; scores and contexts and their gradients; for a decoder fed its own predictions also the products that
+choose each word; the readouts. All else (gates, softmax, the optimiser, autograd's book-keeping) is what the ratio
+shows.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from collections.abc import Callable
 
 import pandas as pd
 import torch
-
 from howattend import models, tasks, training
 
 BATCH = 128

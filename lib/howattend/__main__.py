@@ -118,7 +118,12 @@ def _verify(options: argparse.Namespace) -> int:
     if not names:
         raise ValueError("no run is shipped, so there is nothing to verify; train one: python -m howattend train RUN")
     for name in names:
-        result = runs.verify(name, options.device)
+        try:
+            result = runs.verify(name, options.device)
+        except (ValueError, OSError) as error:  # one damaged file must not hide the others' results
+            print(f"howattend: {error}", file=sys.stderr)
+            failed += 1
+            continue
         failed += not result.passed
         word = "ok" if result.passed else "FAILED"
         print(f"{word:6s} {name:32s} recorded {result.recorded:.4%}, measured {result.measured:.4%}")

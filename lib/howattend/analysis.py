@@ -49,18 +49,21 @@ class Run:
 
     @cached_property
     def test(self) -> Batch:
-        """The held-out test set."""
-        return self.task.test_set().to(self.device)
+        """The held-out test set, on the CPU."""
+        return self.task.test_set()
 
     @cached_property
     def accuracy(self) -> float:
         """Free-running word accuracy on the test set."""
-        return training.word_accuracy(self.model, self.test)
+        return training.word_accuracy(self.model, self.test.to(self.device))
 
     @cached_property
     def trace(self) -> Trace:
-        """States, scores and logits of the test set, the decoder fed as in training."""
-        return self.model.trace(self.test)
+        """States, scores and logits of the test set, the decoder fed as in training; on the CPU, whatever computed it.
+
+        Statistics need float64, which not every accelerator has.
+        """
+        return self.model.trace(self.test.to(self.device)).to("cpu")
 
     @cached_property
     def encoder(self) -> decomposition.Components:
@@ -74,12 +77,12 @@ class Run:
         trace, words = self.trace, len(self.task.target_vocabulary)
         return decomposition.decompose(trace.decoder_states, trace.decoder_tokens, trace.decoder_mask, words)
 
-    @cached_property
+    @property
     def encoder_input_delta(self) -> Tensor:
         """χ^E + Δh^E [M, T, n], 0 on padding."""
         return self.encoder.input_delta(self.trace.encoder_tokens, self.trace.encoder_mask)
 
-    @cached_property
+    @property
     def decoder_input_delta(self) -> Tensor:
         """χ^D + Δh^D [M, S, n], 0 on padding."""
         return self.decoder.input_delta(self.trace.decoder_tokens, self.trace.decoder_mask)

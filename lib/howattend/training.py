@@ -236,4 +236,4 @@ def _resume(path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.
 
 def parameter_count(model: EncoderDecoder) -> int:
     """The number of trained numbers in a network."""
-    return sum(parameter.numel() for parameter in model.parameters())
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -148,12 +148,12 @@ def simplex(runs: Runs) -> Measurement:
 def readout_logits(runs: Runs) -> Measurement:
     """O9: which readout makes the difference between the true word's logit and the runner-up's."""
     run = runs["run"]
-    context = run.trace.contexts @ run.model.context_readout.t()
-    state = run.trace.decoder_states @ run.model.state_readout.t()
+    context = array(run.trace.contexts) @ array(run.model.context_readout).T
+    state = array(run.trace.decoder_states) @ array(run.model.state_readout).T
 
     def shares(mask: torch.Tensor) -> dict[str, float]:
-        parts = (context, state, run.model.readout_bias, run.test.target, mask)
-        return statistics.logit_difference_shares(*map(array, parts))
+        bias, target = array(run.model.readout_bias), array(run.test.target)
+        return statistics.logit_difference_shares(context, state, bias, target, array(mask))
 
     common, every = shares(run.common_decoder_mask), shares(run.trace.decoder_mask)
     verdict = common["context"] >= CRITERIA["O9"].limits["context"]
@@ -169,7 +169,7 @@ def unattended_paths(runs: Runs) -> Measurement:
     run, limits = runs["run"], CRITERIA["O10"].limits
     paths = run.encoder_path, run.decoder_path
     adjacent = [statistics.adjacent_neighbours(path) for path in paths]
-    rows = torch.arange(len(run.test), device=run.device)
+    rows = torch.arange(len(run.test))
     last = run.trace.encoder_states[rows, run.test.source_lengths - 1]
     delta, ao = _delta_share(run, run.common_encoder_mask), _delta_share(runs["ao"], runs["ao"].common_encoder_mask)
     return _measurement(

@@ -53,6 +53,9 @@ class EncoderDecoder(nn.Module):
         self.target_embedding = nn.Parameter(torch.empty(self.target_words, n).normal_(generator=random))
         self.encoder: Cell = CELL_CLASSES[config.cell](n, n, random)
         self.decoder: Cell = CELL_CLASSES[config.cell](n, n, random)
+        if not config.is_recurrent:  # every step begins from the zero state: never used, never trained
+            for cell in (self.encoder, self.decoder):
+                cell.weight_hh.requires_grad_(False)
         self.attention: DotAttention | None = (
             make_attention(config.attention, n, random) if config.has_attention else None
         )
@@ -196,26 +199,26 @@ class EncoderDecoder(nn.Module):
         encoded = self.encode(batch.source, batch.source_lengths)
         states, words = self._decode(encoded, batch, decoder_input)
         source, target = batch.source_mask, batch.target_mask
-        queries = keys = values = scores = weights = contexts = None
+        # With zeros on padding from here on, what is linear in the states is zero there too.
+        encoded, states = self._with_keys(replace(encoded, states=_zero(encoded.states, source))), _zero(states, target)
+        queries = scores = weights = contexts = None
         if self.attention is not None:
-            queries, scores, weights, contexts = self._attend(encoded, states)
-            queries, contexts = (_zero(x, target) for x in (queries, contexts))
-            keys, values = (_zero(x, source) for x in (encoded.keys, encoded.values))
+            queries, scores, weights, _ = self._attend(encoded, states)
             scores, weights = (_zero(x, target[:, :, None] & source[:, None]) for x in (scores, weights))
+            contexts = weights @ encoded.values
         return Trace(
-            encoder_states=_zero(encoded.states, source),
-            decoder_states=_zero(states, target),
+            encoder_states=encoded.states,
+            decoder_states=states,
             scores=scores,
             attention=weights,
-            contexts=contexts,
-            logits=_zero(self._logits(encoded, states), target),
+            logits=_zero(self.readout(contexts, states), target),
             encoder_tokens=batch.source,
             decoder_tokens=torch.where(target, words, PAD),
             encoder_mask=source,
             decoder_mask=target,
             queries=queries,
-            keys=keys,
-            values=values,
+            keys=encoded.keys,
+            values=encoded.values,
             score_scale=self.attention.score_scale if self.attention is not None else None,
         )
 

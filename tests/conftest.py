@@ -1,0 +1,60 @@
+"""Fixtures that several test modules share: a task and networks so small that everything about them is quick."""
+
+import os
+from itertools import product
+
+import pytest
+import torch
+from howattend.models import EncoderDecoder, ModelConfig
+from howattend.models.config import ARCHITECTURES, CELLS
+from howattend.tasks import OneToOne
+
+
+def pytest_configure():
+    """One thread, here and in the processes that tests start: tiny networks gain nothing from more, and test workers
+    that share a machine lose by waiting for each other's."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+@pytest.fixture(autouse=True)
+def _private_cache(monkeypatch, tmp_path):
+    """No test reads or writes the user's own cache folder."""
+    monkeypatch.setenv("HOWATTEND_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def task():
+    """Three words, sentences of two to five of them: T = S = 6."""
+    return OneToOne(num_words=3, min_length=2, max_length=5)
+
+
+@pytest.fixture(scope="session")
+def batch(task):
+    """Seven sentence pairs; some, not all, are padded."""
+    drawn = task.sample(7, seed=3)
+    assert len(set(drawn.source_lengths.tolist())) > 1
+    return drawn
+
+
+@pytest.fixture(scope="session")
+def make_model(task):
+    """make_model(architecture, cell, seed=0, **settings of ModelConfig): a network of six units in double precision.
+
+    Its weights are three times the usual ones, so that different inputs make it say different words.
+    """
+
+    def make(architecture="AED", cell="gru", seed=0, **settings):
+        config = ModelConfig(architecture=architecture, cell=cell, hidden_size=6, **settings)
+        model = EncoderDecoder(config, task, seed).double()
+        for parameter in model.parameters():
+            parameter.data *= 3
+        return model
+
+    return make
+
+
+@pytest.fixture(params=list(product(ARCHITECTURES, CELLS)), ids="-".join)
+def model(request, make_model):
+    """One network of each architecture and cell."""
+    return make_model(*request.param)

@@ -1,0 +1,175 @@
+"""The committed book, built as it is and read in a real browser without a network.
+
+Chromium is found by $HOWATTEND_CHROMIUM or its usual names. Without one these tests are skipped, or fail where
+$HOWATTEND_REQUIRE_BROWSER is set, as in continuous integration.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from howattend import book
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+ARGUMENTS += ["--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the pages built from what is committed; every warning is an error."""
+    return book.build_html(ROOT, tmp_path_factory.mktemp("pages") / "_build" / "html").parent
+
+
+@pytest.fixture(scope="module")
+def address(pages: Path) -> Iterator[str]:
+    """The pages' address on this machine."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(pages))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+    """An installed Chromium with a new profile."""
+    named = os.environ.get("HOWATTEND_CHROMIUM")
+    path = next((found for name in ([named] if named else NAMES) if (found := shutil.which(name))), None)
+    if path is None:
+        reason = f"no browser: neither $HOWATTEND_CHROMIUM ({named or 'not set'}) nor {', '.join(NAMES)} is on the PATH"
+        if os.environ.get("HOWATTEND_REQUIRE_BROWSER"):
+            pytest.fail(f"{reason}, and $HOWATTEND_REQUIRE_BROWSER is set")
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        context = playwright.chromium.launch_persistent_context(
+            tmp_path_factory.mktemp("profile"), executable_path=path, args=ARGUMENTS, headless=True
+        )
+        yield context
+        context.close()
+
+
+@pytest.fixture
+def page(browser: BrowserContext, address: str) -> Iterator[Page]:
+    """A page that fails its test on any error, failed response, or request that leaves this machine."""
+    opened = browser.new_page()
+    problems: list[str] = []
+
+    def request(seen) -> None:
+        if not seen.url.startswith((address, "data:", "blob:")):
+            problems.append(f"request leaves this machine: {seen.url}")
+
+    def response(seen) -> None:
+        if seen.status >= 400:
+            problems.append(f"{seen.status}: {seen.url}")
+
+    opened.on("pageerror", lambda error: problems.append(f"page error: {error}"))
+    opened.on("console", lambda said: problems.append(f"console: {said.text}") if said.type == "error" else None)
+    opened.on("request", request)
+    opened.on("response", response)
+    opened.on("requestfailed", lambda seen: problems.append(f"failed: {seen.url}"))
+    yield opened
+    opened.close()
+    assert problems == []
+
+
+def listed() -> list[str]:
+    """Every page of the book, from _toc.yml as text: a missing chapter is for test_book to report."""
+    return re.findall(r"(?:root|file): *(\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
+
+
+def settled(page: Page, address: str, name: str) -> None:
+    """Open a page and wait until its mathematics is drawn."""
+    page.goto(f"{address}/{name}.html", wait_until="load")
+    page.evaluate("() => window.MathJax?.startup?.promise")
+
+
+@pytest.mark.parametrize("name", listed())
+def test_page_draws_its_mathematics_and_images(page: Page, address: str, name: str):
+    settled(page, address, name)
+    left = page.evaluate(
+        "() => [...document.querySelectorAll('.math')].filter(e => !e.querySelector('mjx-container')).length"
+    )
+    assert left == 0, "mathematics is not drawn"
+    assert page.locator("mjx-merror, [data-mjx-error]").all_inner_texts() == []
+    images = page.evaluate(
+        """() => Promise.all([...document.images].map(async image => {
+            image.loading = 'eager';
+            await image.decode().catch(() => {});
+            return [image.getAttribute('src'), image.naturalWidth, image.getAttribute('alt') ?? ''];
+        }))"""
+    )
+    assert [source for source, width, _ in images if not width] == []
+    unnamed = [source for source, _, alt in images if not alt.strip() or re.search(r"\.(png|svg|jpe?g)$|^_?\w+/", alt)]
+    assert unnamed == [], "images without alt text: set mystnb.image.alt in the cell's metadata"
+
+
+@pytest.mark.parametrize("name", listed())
+def test_page_fits_a_telephone(page: Page, address: str, name: str):
+    page.set_viewport_size({"width": 390, "height": 844})
+    settled(page, address, name)
+    wide = page.evaluate(
+        """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+            [...document.querySelectorAll('article *')].filter(e => e.getBoundingClientRect().right > innerWidth)
+                .slice(0, 5).map(e => e.outerHTML.slice(0, 120))"""
+    )
+    assert wide == []
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+
+
+def test_first_page_leads_into_the_book(page: Page, address: str):
+    page.goto(f"{address}/index.html")
+    page.wait_for_url(f"{address}/{listed()[0]}.html")
+    assert "How Encoder–Decoders Attend" in page.title()
+    links = page.locator("nav a.reference.internal").evaluate_all("all => all.map(link => link.href)")
+    assert {f"{address}/{name}.html" for name in listed()[1:]} <= set(links)
+
+
+def test_search_finds_pages(page: Page, address: str):
+    page.goto(f"{address}/search.html?q=encoder")
+    page.locator("#search-results li a").first.wait_for()
+    assert page.locator("#search-results li").count() >= 1
+
+
+def test_theme_changes_and_stays(page: Page, address: str):
+    def theme() -> str:
+        return page.evaluate("() => document.documentElement.dataset.theme")
+
+    settled(page, address, listed()[0])
+    button = page.locator("button.theme-switch-button:visible").first
+    seen = {theme()}
+    for _ in range(3):  # automatic, light, dark
+        button.click()
+        seen.add(theme())
+    assert seen == {"light", "dark"}
+    while theme() != "dark":
+        button.click()
+    settled(page, address, listed()[-1])
+    assert theme() == "dark"
+
+
+def test_a_hidden_solution_opens(page: Page, address: str, pages: Path):
+    hidden = [name for name in listed() if 'class="dropdown admonition' in (pages / f"{name}.html").read_text("utf-8")]
+    assert hidden, "no page has an exercise with a hidden solution: an admonition of class dropdown"
+    settled(page, address, hidden[0])
+    solution = page.locator(".admonition.dropdown").first
+    text = solution.locator("p:not(.admonition-title)").first
+    assert not text.is_visible()
+    solution.locator("button, summary, .admonition-title").first.click()
+    text.wait_for(state="visible")

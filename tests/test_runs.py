@@ -1,0 +1,413 @@
+"""The registry, the manifest, and what is shipped: what a run is, and that no damage to it goes unnoticed."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from howattend import files, runs, training
+from howattend.models import ModelConfig
+from howattend.runs import RunConfig
+from howattend.tasks import OneToOne, Reversed
+from howattend.training import TrainConfig
+
+NAME = "one_to_one-ao-ff"
+TINY = RunConfig(
+    name=NAME,
+    task=OneToOne(num_words=2, min_length=1, max_length=2),
+    model=ModelConfig("AO", "ff", hidden_size=8),
+    train=TrainConfig(steps=200, batch_size=64, learning_rate=2e-2),
+    accuracy_bar=0.99,
+    quick_steps=3,
+)
+
+
+@pytest.fixture(scope="session")
+def shipped_once(tmp_path_factory):
+    """A data folder with one tiny run, trained and shipped by the library."""
+    folder = tmp_path_factory.mktemp("shipped")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOWATTEND_DATA", str(folder))
+        patch.setenv("HOWATTEND_CACHE", str(folder.parent / "cache"))
+        patch.setattr(runs, "REGISTRY", {NAME: TINY})
+        runs.train_and_ship(NAME)
+    return folder
+
+
+@pytest.fixture
+def empty(monkeypatch, tmp_path):
+    """A data folder without weights, and a registry of one tiny run."""
+    monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(runs, "REGISTRY", {NAME: TINY})
+    return tmp_path / "data" / "weights"
+
+
+@pytest.fixture
+def shipped(empty, shipped_once):
+    """The folder of the weights of the tiny run: a copy of one's own."""
+    shutil.copytree(shipped_once / "weights", empty)
+    return empty
+
+
+def edit(folder, **changes):
+    """Change the tiny run's manifest entry."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["runs"][NAME].update(changes)
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def same_weights(first, second):
+    second = second.state_dict()
+    return all(torch.equal(value, second[name]) for name, value in first.state_dict().items())
+
+
+# ---- configurations ----------------------------------------------------------------------------------------------
+
+
+def test_the_hash_is_that_of_all_settings_with_defaults_filled_in():
+    """Written out, because a changed hash disowns every weights file: change this on purpose only."""
+    settings = {
+        "task": {"name": "one_to_one", "num_words": 2, "min_length": 1, "max_length": 2},
+        "model": {
+            "architecture": "AO",
+            "cell": "ff",
+            "hidden_size": 8,
+            "attention": "dot",
+            "decoder_input": "teacher",
+            "readout": "both",
+        },
+        "train": {
+            "steps": 200,
+            "batch_size": 64,
+            "learning_rate": 0.02,
+            "warmup_steps": 100,
+            "final_rate": 0.02,
+            "l2": 1e-4,
+            "clip_norm": 1.0,
+        },
+    }
+    assert TINY.settings() == settings
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    assert TINY.hash == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_hash_changes_with_every_setting():
+    others = {
+        "architecture": "AED",
+        "cell": "gru",
+        "hidden_size": 10,
+        "attention": "scaled_dot",
+        "decoder_input": "predicted",
+        "readout": "context",
+        "steps": 201,
+        "batch_size": 65,
+        "learning_rate": 0.03,
+        "warmup_steps": 99,
+        "final_rate": 0.03,
+        "l2": 2e-4,
+        "clip_norm": 2.0,
+        "num_words": 3,
+        "min_length": 2,
+        "max_length": 3,
+    }
+    hashes = {TINY.hash}
+    for part in ("task", "model", "train"):
+        for field in fields(getattr(TINY, part)):
+            changed = replace(getattr(TINY, part), **{field.name: others.pop(field.name)})
+            hashes.add(replace(TINY, **{part: changed}).hash)
+    assert not others
+    hashes.add(replace(TINY, task=Reversed(2, 1, 2)).hash)
+    assert len(hashes) == 18  # the tiny run, 16 settings, another task
+
+
+def test_the_hash_is_that_of_the_training_alone():
+    assert replace(TINY, name="x", accuracy_bar=0.5, quick_steps=7).hash == TINY.hash
+    spelled_out = replace(TINY.model, decoder_input="teacher", readout="both")
+    assert replace(TINY, model=spelled_out).hash == TINY.hash
+
+
+def test_quick_is_another_training():
+    quick = TINY.quick()
+    assert quick.train == replace(TINY.train, steps=3)
+    assert quick.hash != TINY.hash
+    assert replace(quick, train=TINY.train) == TINY
+
+
+def test_an_unknown_run_is_answered_with_the_known_ones():
+    for call in (runs.config, runs.load, runs.load_run, runs.verify, runs.train_run, runs.train_and_ship):
+        with pytest.raises(
+            ValueError, match=r"unknown run 'one-ao'; the runs are one_to_one-ved-gru, one_to_one-aed-gru,"
+        ):
+            call("one-ao")
+
+
+# ---- the registry of the book ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", runs.REGISTRY)
+def test_a_name_says_task_architecture_cell_and_what_departs_from_the_defaults(name):
+    config = runs.REGISTRY[name]
+    parts = name.split("-")
+    assert config.name == name
+    assert parts[:3] == [config.task.name, config.model.architecture.lower(), config.model.cell]
+    resolved = config.model.resolve(config.task.default_decoder_input)
+    default = ModelConfig(config.model.architecture, config.model.cell).resolve(config.task.default_decoder_input)
+    for setting in ("decoder_input", "readout", "attention"):
+        departs = getattr(resolved, setting) != getattr(default, setting)
+        assert (getattr(resolved, setting) in parts[3:]) == departs, setting
+    base = runs.REGISTRY.get("-".join(parts[:3]))
+    if len(parts) > 3 and base is not None:
+        assert config.settings() != base.settings()
+
+
+def test_the_registry_has_the_runs_of_the_chapters():
+    assert {
+        "one_to_one-ved-gru",
+        "one_to_one-aed-gru",
+        "one_to_one-ao-gru",
+        "one_to_one-aed-gru-teacher",
+        "one_to_one-aed-gru-words8",
+        "one_to_one-ao-gru-words8",
+    } <= set(runs.REGISTRY)
+    assert len({config.hash for config in runs.REGISTRY.values()}) == len(runs.REGISTRY)
+    assert runs.REGISTRY["one_to_one-aed-gru"].task == OneToOne(num_words=3, min_length=15, max_length=20)
+    assert runs.REGISTRY["one_to_one-aed-gru"].model == ModelConfig("AED", "gru", 128)
+    assert runs.REGISTRY["one_to_one-ao-gru-words8"].task.num_words == 8
+    for name, config in runs.REGISTRY.items():
+        assert config.accuracy_bar >= (0.99 if "-ved-" in name else 0.999)
+
+
+# ---- shipping and loading ----------------------------------------------------------------------------------------
+
+
+def test_a_shipped_run_loads_and_repeats_its_accuracy(shipped):
+    model = runs.load(NAME)
+    assert not model.training
+    entry = runs.manifest()[NAME]
+    accuracy = training.word_accuracy(model, TINY.task.test_set())
+    assert entry["accuracy"] == round(accuracy, 6) >= 0.99
+    assert runs.verify(NAME) == runs.Verification(NAME, entry["accuracy"], accuracy, passed=True)
+    run = runs.load_run(NAME)
+    assert (run.name, run.seed, run.comparable) == (NAME, entry["seed"], True)
+    assert run.accuracy == accuracy
+    assert same_weights(run.model, model)
+
+
+def test_the_manifest_records_what_a_reader_needs(shipped):
+    entry = json.loads((shipped / "manifest.json").read_text(encoding="utf-8"))["runs"][NAME]
+    assert entry["file"] == f"{NAME}.safetensors"
+    assert entry["sha256"] == hashlib.sha256((shipped / entry["file"]).read_bytes()).hexdigest()
+    assert entry["config"] == TINY.settings()
+    assert entry["config_hash"] == TINY.hash
+    assert (entry["seed"], entry["steps"], entry["failed_seeds"], entry["device"]) == (0, 200, [], "cpu")
+    assert entry["seconds"] > 0
+    assert entry["threads"] >= 1
+    assert entry["parameters"] == 2 * (5 * 8) + 2 * (64 + 16) + 2 * (5 * 8) + 5  # embeddings, cells, readouts, bias
+    assert {"python", "torch", "numpy", "howattend"} <= set(entry["versions"])
+    _, metadata = files.load_tensors(shipped / entry["file"])
+    assert (metadata["run"], metadata["seed"]) == (NAME, "0")
+    assert json.loads(metadata["log"])[-1]["step"] == 200
+
+
+def test_verify_fails_where_the_record_is_not_repeated(shipped):
+    edit(shipped, accuracy=0.9)
+    assert not runs.verify(NAME).passed
+    assert runs.verify(NAME, tolerance=0.2).measured >= 0.99
+    edit(shipped, accuracy=runs.verify(NAME).measured, accuracy_bar=1.01)
+    assert not runs.verify(NAME).passed
+
+
+def test_a_run_without_weights_says_how_to_train_it(empty):
+    for call in (runs.load, runs.load_run, runs.verify):
+        with pytest.raises(
+            FileNotFoundError, match=f"no weights are shipped for {NAME}; .*python -m howattend train {NAME}"
+        ):
+            call(NAME)
+    with pytest.raises(FileNotFoundError, match="python -m howattend train"):
+        runs.obtain([NAME])
+
+
+def flip_byte(folder):
+    path = folder / f"{NAME}.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+
+
+def truncate(folder):
+    path = folder / f"{NAME}.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def write_manifest(text):
+    return lambda folder: (folder / "manifest.json").write_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "message"),
+    [
+        (flip_byte, ValueError, rf"{NAME}\.safetensors is damaged: .*git checkout.*howattend train {NAME}"),
+        (truncate, ValueError, rf"{NAME}\.safetensors is damaged: .*git checkout.*howattend train {NAME}"),
+        (
+            lambda folder: (folder / f"{NAME}.safetensors").unlink(),
+            FileNotFoundError,
+            rf"{NAME}\.safetensors is missing; .*git checkout.*howattend train {NAME}",
+        ),
+        (
+            lambda folder: edit(folder, config_hash="0123456789abcdef"),
+            ValueError,
+            rf"another configuration \(hash 0123456789ab, .*howattend train {NAME}",
+        ),
+        (lambda folder: edit(folder, sha256="0" * 64), ValueError, r"sha256 is not the one in the manifest"),
+        (write_manifest(b'{"runs": {'), ValueError, r"manifest\.json is damaged .* git checkout"),
+        (write_manifest(b""), ValueError, r"manifest\.json is damaged .* git checkout"),
+        (write_manifest(b"\xff\xfe"), ValueError, r"manifest\.json is damaged .* git checkout"),
+        (write_manifest(b"{}"), ValueError, r"manifest\.json is damaged .* git checkout"),
+        (write_manifest(b"[]"), ValueError, r"manifest\.json is damaged .* git checkout"),
+        (write_manifest(b'{"runs": []}'), ValueError, r"manifest\.json is damaged .* git checkout"),
+        (
+            write_manifest(json.dumps({"runs": {NAME: {"file": "x", "seed": 0}}}).encode()),
+            ValueError,
+            r"manifest\.json is damaged \(one_to_one-ao-ff has no accuracy, .*sha256\).* git checkout",
+        ),
+    ],
+)
+def test_damage_is_refused_and_the_error_says_what_to_do(shipped, damage, error, message):
+    runs.load(NAME)
+    damage(shipped)
+    for call in (runs.load, runs.load_run, runs.verify, lambda name: runs.obtain([name])):
+        with pytest.raises(error, match=message):
+            call(NAME)
+
+
+def test_the_registry_moved_on(shipped, monkeypatch):
+    """Weights of last week's recipe are not passed off as those of today's."""
+    monkeypatch.setattr(runs, "REGISTRY", {NAME: replace(TINY, train=replace(TINY.train, l2=1e-3))})
+    with pytest.raises(ValueError, match=r"another configuration .* train it anew"):
+        runs.load(NAME)
+
+
+# ---- training ----------------------------------------------------------------------------------------------------
+
+
+def test_obtain_loads_what_is_shipped(shipped, monkeypatch):
+    monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("nothing is to be trained"))
+    obtained = runs.obtain([NAME])
+    assert list(obtained) == [NAME]
+    assert obtained[NAME].comparable
+    assert same_weights(obtained[NAME].model, runs.load(NAME))
+
+
+def test_retrain_reads_no_shipped_file_and_leaves_them_alone(shipped, monkeypatch, tmp_path):
+    weights = runs.load(NAME)
+    for path in shipped.iterdir():
+        path.write_bytes(b"whoever reads this fails")
+    before = contents(shipped)
+    monkeypatch.setattr(runs, "manifest", lambda: pytest.fail("the manifest is not to be read"))
+    run = runs.obtain([NAME], retrain=True, seed=1)[NAME]
+    assert contents(shipped) == before
+    assert (run.seed, run.comparable, run.config) == (1, True, TINY)
+    assert run.accuracy >= TINY.accuracy_bar
+    assert not same_weights(run.model, weights)
+    assert list((tmp_path / "cache").rglob("*.ckpt")) == []
+
+
+def test_retraining_with_the_shipped_seed_gives_the_shipped_weights(shipped):
+    assert same_weights(runs.obtain([NAME], retrain=True)[NAME].model, runs.load(NAME))
+
+
+@pytest.mark.parametrize("retrain", [False, True])
+def test_quick_trains_shortly_and_is_not_comparable(shipped, retrain):
+    before = contents(shipped)
+    run = runs.obtain([NAME], quick=True, retrain=retrain, seed=2)[NAME]
+    assert (run.seed, run.comparable, run.config.train.steps) == (2, False, 3)
+    assert run.config.hash != TINY.hash
+    assert contents(shipped) == before
+
+
+def test_an_interrupted_run_goes_on_from_the_cache(empty, tmp_path, monkeypatch, shipped_once):
+    real, steps = training.train_step, []
+
+    def until_150(*arguments):
+        steps.append(1)
+        if len(steps) == 150:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(training, "train_step", until_150)
+    with pytest.raises(KeyboardInterrupt):
+        runs.train_run(NAME)
+    assert len(list((tmp_path / "cache" / "checkpoints").glob(f"{NAME}-seed0-*.ckpt"))) == 1
+    steps.clear()
+    run, done = runs.train_run(NAME)
+    assert len(steps) == 100  # on from step 100
+    assert done.steps == 200
+    stored, _ = files.load_tensors(shipped_once / "weights" / f"{NAME}.safetensors")
+    assert all(torch.equal(value, stored[name]) for name, value in run.model.state_dict().items())
+
+
+def fail_with_seeds(monkeypatch, bad):
+    """Trainings with these seeds do not train."""
+    real = runs.train_run
+
+    def train_run(name, seed=0, device="cpu", **options):
+        run, done = real(name, seed, device, **options)
+        return (replace(run, model=TINY.new_model(seed)), done) if seed in bad else (run, done)
+
+    monkeypatch.setattr(runs, "train_run", train_run)
+
+
+def test_the_lowest_seed_that_trains_is_shipped_and_the_others_are_recorded(empty, monkeypatch):
+    fail_with_seeds(monkeypatch, {0, 1})
+    entry = runs.train_and_ship(NAME)
+    assert entry["seed"] == 2
+    assert [failure["seed"] for failure in entry["failed_seeds"]] == [0, 1]
+    assert all(failure["accuracy"] < 0.99 for failure in entry["failed_seeds"])
+    assert runs.manifest() == {NAME: entry}
+    assert runs.load(NAME).seed == 2
+
+
+def test_nothing_is_shipped_where_no_seed_trains(shipped, monkeypatch):
+    before = contents(shipped)
+    fail_with_seeds(monkeypatch, {3, 4})
+    with pytest.raises(RuntimeError, match=r"did not reach its word accuracy of 99.0% .* \(seed 3\), .* \(seed 4\)"):
+        runs.train_and_ship(NAME, seeds=[3, 4])
+    assert contents(shipped) == before
+
+
+def test_shipping_keeps_the_entries_of_other_runs(shipped, monkeypatch):
+    other = replace(TINY, name="one_to_one-ao-ff-short", task=OneToOne(2, 1, 1))
+    monkeypatch.setattr(runs, "REGISTRY", {NAME: TINY, other.name: other})
+    before = runs.manifest()[NAME]
+    entry = runs.train_and_ship(other.name)
+    assert runs.manifest() == {NAME: before, other.name: entry}
+    assert runs.verify(NAME).passed
+    assert runs.verify(other.name).passed
+
+
+# ---- what is really shipped --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", runs.REGISTRY)
+def test_every_run_of_the_registry_is_shipped_and_repeats_its_accuracy(name):
+    verification = runs.verify(name)
+    assert verification.passed, verification
+
+
+def test_nothing_else_is_shipped():
+    folder = files.data_folder() / "weights"
+    recorded = runs.manifest()
+    assert set(recorded) == set(runs.REGISTRY)
+    names = {entry["file"] for entry in recorded.values()} | {"manifest.json"}
+    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == names
+
+
+def test_what_is_shipped_fits_a_repository():
+    size = sum(path.stat().st_size for path in files.data_folder().rglob("*") if path.is_file())
+    assert 0 < size <= 60e6
