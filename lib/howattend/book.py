@@ -164,13 +164,13 @@ def _environment(threads: int) -> Iterator[dict[str, str]]:
         kernel = Path(folder, "jupyter", "kernels", "python3", "kernel.json")
         kernel.parent.mkdir(parents=True)
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        kernel.write_text(json.dumps({"argv": argv, **notebooks.KERNELSPEC}), encoding="utf-8")
+        quiet = {"TQDM_DISABLE": "1"}  # of the kernels only: the library's own tests look at its bars
+        kernel.write_text(json.dumps({"argv": argv, "env": quiet, **notebooks.KERNELSPEC}), encoding="utf-8")
         limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
         settings = {
             "JUPYTER_PATH": str(kernel.parents[2]),
             "IPYTHONDIR": str(Path(folder, "ipython")),
             "MATPLOTLIBRC": str(Path(matplotlib.get_data_path(), "matplotlibrc")),
-            "TQDM_DISABLE": "1",
             "PYTHONUTF8": "1",
         }
         environment = {**os.environ, **limits, **settings}

@@ -56,7 +56,7 @@ def _registry() -> dict[str, RunConfig]:
     recipes = {
         "VED": TrainConfig(steps=10_000, l2=1e-4),
         "AED": TrainConfig(steps=5_000, l2=1e-3),
-        "AO": TrainConfig(steps=5_000, l2=1e-3),
+        "AO": TrainConfig(steps=5_000, l2=1e-2),
     }
     quick_steps = {"VED": 500, "AED": 500, "AO": 500}
     bars = {"VED": 0.99, "AED": 0.999, "AO": 0.999}

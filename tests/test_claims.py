@@ -1,0 +1,195 @@
+"""The claims: their criteria, what they measure on a network whose answer is known, and the rows that are recorded."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from bs4 import BeautifulSoup
+from howattend import claims, notebooks, runs
+from howattend.analysis import Run
+from howattend.claims import CRITERIA, Measurement
+from howattend.models import ModelConfig
+from howattend.tables import Table
+from howattend.tasks import OneToOne
+from howattend.training import TrainConfig
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    """Every run that the plan needs."""
+    return {name: runs.load_run(name) for name in sorted({name for row in claims.PLAN for name in row.parts.values()})}
+
+
+@pytest.fixture(scope="module")
+def measured(shipped):
+    return claims.measure_plan(shipped)
+
+
+@pytest.fixture
+def untrained():
+    """A run whose network has learnt nothing, on a test set of a usual size."""
+
+    def make(architecture="AED", num_words=3, seed=0):
+        task = OneToOne(num_words=num_words, min_length=4, max_length=6)
+        config = runs.RunConfig("untrained", task, ModelConfig(architecture, hidden_size=16), TrainConfig(1), 0.9, 1)
+        return Run(config, config.new_model(seed), seed)
+
+    return make
+
+
+def test_every_row_of_the_specification_is_there():
+    expected = {
+        f"{row}{number}"
+        for row, last in (("O", 12), ("E", 9), ("D", 4), ("T", 8), ("V", 4))
+        for number in range(1, last + 1)
+    }
+    assert set(CRITERIA) == expected | {"H1", "R1", "S1"}
+    assert all(row.statistic and row.paper and row.reproduced_if for row in CRITERIA.values())
+
+
+def test_a_network_that_has_learnt_nothing_fulfils_no_claim_of_the_figure(untrained):
+    """Counter-example to every criterion that training is to bring about."""
+    run, ao = untrained(), untrained("AO")
+    assert claims.measure("O1", {"run": run}).verdict is False
+    assert claims.measure("O2", {"run": run}).verdict is False
+    assert claims.measure("O7", {"run": run}).verdict is False
+    assert claims.measure("O8", {"run": run, "words8": untrained(num_words=8)}).verdict is False
+    assert claims.measure("O9", {"run": run}).verdict is False
+    assert claims.measure("O4", {"run": ao}).verdict is True  # AO has no memory: its deltas are small by construction
+    assert claims.measure("O11", {"run": run}).verdict is None  # only reported
+
+
+def test_what_is_measured_is_what_was_planted(untrained):
+    """Readouts set to the input components themselves implement the dictionary; swapped ones do not."""
+    run = untrained("AO")
+    words = list(run.task.target_vocabulary.content_ids)
+    centred = run.encoder.input[words] - run.encoder.input[words].mean(0)
+    with torch.no_grad():
+        run.model.context_readout[words] = centred
+    assert claims.measure("O7", {"run": run}).quantities["words"] == 1
+    with torch.no_grad():
+        run.model.context_readout[words] = centred.roll(1, 0)
+    assert claims.measure("O7", {"run": run}).quantities["words"] == 0
+
+
+def test_unknown_claims_are_answered_with_the_known_ones(untrained):
+    with pytest.raises(ValueError, match="O1, O2"):
+        claims.measure("O99", {"run": untrained()})
+
+
+def test_a_missing_part_is_named(untrained):
+    with pytest.raises(ValueError, match="words8"):
+        claims.measure("O8", {"run": untrained()})
+
+
+def test_a_run_without_attention_says_so(untrained):
+    with pytest.raises(ValueError, match="attention"):
+        claims.measure("O2", {"run": untrained("VED")})
+    with pytest.raises(ValueError, match="no readout from its context"):
+        claims.measure("O7", {"run": untrained("VED")})
+
+
+def test_a_quick_training_is_marked(untrained):
+    run = replace(untrained(), comparable=False)
+    found = claims.measure("O1", {"run": run})
+    assert found.verdict_text == "not comparable (quick training)"
+    assert "not comparable" in repr(claims.summary([found]))
+
+
+def test_the_tidy_table_has_a_verdict_at_the_first_quantity_only(untrained):
+    found = Measurement("O4", untrained(), {"delta share": 0.5, "delta share, all steps": 0.6}, False)
+    rows = claims.tidy([found])
+    assert list(rows.columns) == list(claims.COLUMNS)
+    assert list(rows["verdict"]) == ["False", ""]
+    assert list(rows["quantity"]) == ["delta share", "delta share, all steps"]
+
+
+def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="howattend claims"):
+        claims.read_results()
+    found = [
+        Measurement("O4", untrained(), {"delta share": 0.123456789, "delta share, all steps": 2e-5}, True),
+        Measurement("O11", untrained(), {"variance drop": 1.0}, None),
+    ]
+    path = claims.write_results(found)
+    assert [file.name for file in path.parent.iterdir()] == ["claims.csv"]
+    assert np.allclose(claims.read_results()["value"], [0.123457, 2e-5, 1.0], rtol=1e-6)
+    assert claims.compare(found).empty
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"quantities": {"delta share": 0.5}},
+        {"verdict": False},
+        {"quantities": {"another": 0.1}},
+        {"claim": "O5"},
+    ],
+    ids=["value", "verdict", "quantity", "claim"],
+)
+def test_a_row_that_is_not_as_recorded_is_found(untrained, tmp_path, monkeypatch, changed):
+    monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
+    found = Measurement("O4", untrained(), {"delta share": 0.1}, True)
+    claims.write_results([found])
+    assert len(claims.compare([replace(found, **changed)])) == 1
+
+
+def test_shipped_runs_measure_what_is_recorded(measured):
+    differing = claims.compare(measured)
+    assert differing.empty, f"refresh with python -m howattend claims:\n{differing.to_string()}"
+
+
+def test_nothing_is_recorded_that_is_not_measured(measured):
+    keys = ["claim", "run", "seed", "quantity"]
+    recorded = claims.read_results()
+    extra = recorded.merge(claims.tidy(measured)[keys], on=keys, how="left", indicator=True)
+    assert (extra["_merge"] == "both").all()
+    assert not recorded.duplicated(keys).any()
+
+
+def test_the_chapter_prints_the_recorded_numbers(root):
+    """The table of claims in the committed one-to-one chapter, cell by cell, beside data/results."""
+    cells = notebooks.read(root / "book" / "one-to-one.ipynb").cells
+    output = next(cell for cell in cells if cell.id == "claims").outputs[0].data["text/html"]
+    table = BeautifulSoup(output, "html.parser")
+    shown, claim = {}, ""
+    for row in table.tbody.find_all("tr"):
+        paper, _, run, values, verdict = (cell.get_text("\n") for cell in row.find_all("td"))
+        claim = paper.split(".")[0] or claim
+        shown[claim, run] = values.split("\n"), verdict
+    recorded = claims.read_results()
+    words = {"True": "reproduced", "False": "not reproduced", "": "reported"}
+    expected = {
+        key: (
+            [f"{row.quantity} {claims.format_value(row.value)}" for row in rows.itertuples()],
+            words[rows.verdict.iloc[0]],
+        )
+        for key, rows in recorded.groupby(["claim", "run"], sort=False)
+    }
+    assert shown == expected
+
+
+def test_a_table_shows_a_repeated_cell_once_and_escapes_what_it_shows():
+    table = Table(("a", "b"), [("x", "1 < 2"), ("x", "3\n4"), ("y", "3\n4")], {"y": "mark"})
+    cells = [
+        [cell.get_text("|") for cell in row.find_all("td")]
+        for row in BeautifulSoup(table._repr_html_(), "html.parser").tbody.find_all("tr")
+    ]
+    assert cells == [["x", "1 < 2"], ["", "3|4"], ["y", "3|4"]]
+    assert 'class="mark"' in table._repr_html_()
+    assert repr(table) == "a | b\nx | 1 < 2\nx | 3; 4\ny | 3; 4"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.96001, "0.96"), (1.0001, "1.00"), (0.00094, "0.00094"), (-0.02, "-0.02"), (0.0, "0")]
+)
+def test_numbers_are_printed_with_two_or_three_digits(value, text):
+    assert claims.format_value(value) == text
+
+
+def test_tidy_of_nothing_is_empty():
+    assert isinstance(claims.tidy([]), pd.DataFrame)
+    assert claims.tidy([]).empty
