@@ -274,7 +274,8 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 def test_refresh_keeps_a_failing_chapter_and_names_its_cell(small_book: Path, capfd: pytest.CaptureFixture[str]):
-    store(small_book, "first", notebook("import sys\nprint(sys.executable == " + repr(sys.executable) + ")", "6 * 7"))
+    shows = f"import os, sys\nprint(sys.executable == {sys.executable!r}, os.environ['TQDM_DISABLE'])"
+    store(small_book, "first", notebook(shows, "6 * 7"))
     store(small_book, "second", notebook("one = 1", "# divides\none / 0", "print('never')"), fresh=False)
     before = contents(small_book)
     said = r"(?s)second: cell 4 of 5 failed.*\| # divides\n.*\| one / 0\n.*ZeroDivisionError: division by zero"
@@ -283,7 +284,7 @@ def test_refresh_keeps_a_failing_chapter_and_names_its_cell(small_book: Path, ca
     after = contents(small_book)
     assert {name for name in after if before.get(name) != after[name]} == {"book/first.ipynb"}
     first = notebooks.read(small_book / "book" / "first.ipynb")
-    assert first.cells[2].outputs[0].text == "True\n"  # the kernel is this interpreter
+    assert first.cells[2].outputs[0].text == "True 1\n"  # the kernel is this interpreter, and shows no bars
     assert first.cells[3].outputs[0].data["text/plain"] == "42"
     assert re.search(r"\[2/2\] (first|second)  \d+ s", capfd.readouterr().out)
     assert book.refresh(small_book, ["first"]) == []  # a second run changes no line
