@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import torch
+
 from howattend.decomposition import StreamingDecomposition, decompose
 
 STEPS, UNITS, SHORTEST = 21, 128, 16

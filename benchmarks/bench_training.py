@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import pandas as pd
 import torch
+
 from howattend import models, tasks, training
 
 BATCH = 128

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 import torch
+
 from howattend.models import EncoderDecoder, ModelConfig
 from howattend.models.config import ARCHITECTURES, CELLS
 from howattend.tasks import OneToOne

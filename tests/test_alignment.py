@@ -8,6 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
 from howattend import alignment
 from howattend.alignment import (
     TERM_NAMES,
@@ -20,9 +24,6 @@ from howattend.alignment import (
 )
 from howattend.decomposition import Components, StreamingDecomposition, decompose
 from howattend.models.trace import Trace
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from torch import Tensor
 
 PROPERTY = settings(derandomize=True, deadline=None, max_examples=30, database=None)
 

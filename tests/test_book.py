@@ -13,9 +13,10 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-from howattend import book, notebooks
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from howattend import book, notebooks
 
 ROOT = Path(__file__).resolve().parents[1]
 PARAMETERS = "retrain = False\nquick = False\nseed = 0\ndevice = 'cpu'"

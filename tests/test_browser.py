@@ -16,8 +16,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from howattend import book
 from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+from howattend import book
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("chromium", "chromium-browser", "google-chrome")

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from bs4 import BeautifulSoup
+
 from howattend import claims, notebooks, runs
 from howattend.analysis import Run
 from howattend.claims import CRITERIA, Measurement

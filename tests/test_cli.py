@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 
 import pytest
+
 from howattend import files, runs, training
 from howattend.__main__ import main
 from howattend.models import ModelConfig

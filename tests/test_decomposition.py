@@ -7,9 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from howattend.decomposition import Components, StreamingDecomposition, decompose
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from howattend.decomposition import Components, StreamingDecomposition, decompose
 
 PROPERTY = settings(derandomize=True, deadline=None, max_examples=40, database=None)
 seeds = st.integers(0, 10**6)

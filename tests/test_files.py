@@ -5,8 +5,9 @@ import json
 
 import pytest
 import torch
-from howattend import files
 from safetensors import SafetensorError
+
+from howattend import files
 
 CONTENT = {
     "a": torch.arange(6.0).reshape(2, 3),
@@ -69,3 +70,13 @@ def test_the_environment_names_the_folders(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert files.cache_folder() == tmp_path / ".cache" / "howattend"
+
+
+def test_two_processes_take_turns_at_a_locked_file(tmp_path):
+    path = tmp_path / "manifest.json"
+    message = r"delete .*manifest\.json\.lock"
+    with files.locked(path), pytest.raises(TimeoutError, match=message), files.locked(path, 0.1):
+        pass
+    with files.locked(path, 0.1):
+        assert path.with_name("manifest.json.lock").exists()
+    assert not list(tmp_path.iterdir())

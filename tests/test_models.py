@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 import torch
+
 from howattend.models import CELL_CLASSES, EncoderDecoder, ModelConfig, attend, positional_encoding
 from howattend.models.config import ARCHITECTURES, ATTENTIONS, CELLS, DECODER_INPUTS, READOUTS
 from howattend.tasks import BOS, EOS, PAD, Batch, OneToOne, generator

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
+
 from howattend import files, runs, training
 from howattend.models import ModelConfig
 from howattend.runs import RunConfig
@@ -353,14 +354,16 @@ def test_an_interrupted_run_goes_on_from_the_cache(empty, tmp_path, monkeypatch,
 
 
 def fail_with_seeds(monkeypatch, bad):
-    """Trainings with these seeds do not train."""
-    real = runs.train_run
+    """Trainings with these seeds end as they began."""
+    real = training.train
 
-    def train_run(name, seed=0, device="cpu", **options):
-        run, done = real(name, seed, device, **options)
-        return (replace(run, model=TINY.new_model(seed)), done) if seed in bad else (run, done)
+    def train(model, task, config, seed, *arguments, **options):
+        done = real(model, task, config, seed, *arguments, **options)
+        if seed in bad:
+            model.load_state_dict(TINY.new_model(seed).state_dict())
+        return done
 
-    monkeypatch.setattr(runs, "train_run", train_run)
+    monkeypatch.setattr(training, "train", train)
 
 
 def test_the_lowest_seed_that_trains_is_shipped_and_the_others_are_recorded(empty, monkeypatch):
@@ -371,6 +374,18 @@ def test_the_lowest_seed_that_trains_is_shipped_and_the_others_are_recorded(empt
     assert all(failure["accuracy"] < 0.99 for failure in entry["failed_seeds"])
     assert runs.manifest() == {NAME: entry}
     assert runs.load(NAME).seed == 2
+
+
+def test_a_training_survives_an_interruption_before_it_is_shipped(empty, monkeypatch, tmp_path):
+    """A full disk, or a kill, between training and shipping: the training is not repeated."""
+    with monkeypatch.context() as full:
+        full.setattr(runs, "_ship", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(OSError, match="No space"):
+            runs.train_and_ship(NAME)
+    assert runs.manifest() == {}
+    monkeypatch.setattr(training, "train_step", lambda *_: pytest.fail("trained again"))
+    assert runs.train_and_ship(NAME)["seed"] == 0
+    assert not list((tmp_path / "cache" / "checkpoints").iterdir())
 
 
 def test_nothing_is_shipped_where_no_seed_trains(shipped, monkeypatch):

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+
 from howattend import statistics as st
 
 # ---------------------------------------------------------------------------------------------------------- planting

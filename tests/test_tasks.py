@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 import torch
+
 from howattend.tasks import BOS, EOS, PAD, TEST_SAMPLES, Batch, OneToOne, Reversed, Sorted, Vocabulary, length_mask
 from howattend.tasks.base import generator
 from howattend.tasks.sequences import letters

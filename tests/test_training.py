@@ -11,6 +11,7 @@ import time
 
 import pytest
 import torch
+
 from howattend import files, training
 from howattend.models import EncoderDecoder, ModelConfig
 from howattend.tasks import EOS, PAD, Batch, OneToOne, Reversed

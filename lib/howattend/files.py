@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,27 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(path: Path, seconds: float = 30.0) -> Iterator[None]:
+    """Hold ``path`` alone among processes, to read and write it as one; TimeoutError if another does not let go."""
+    lock, until = path.with_name(f"{path.name}.lock"), time.monotonic() + seconds
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL))
+            break
+        except FileExistsError:
+            if time.monotonic() > until:
+                raise TimeoutError(
+                    f"{path} is held by another process for {seconds:.0f} s; if none is running, delete {lock}"
+                ) from None
+            time.sleep(0.05)
+    try:
+        yield
+    finally:
+        lock.unlink()
 
 
 def write_text(path: Path, text: str) -> None:

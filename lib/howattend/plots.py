@@ -100,7 +100,7 @@ def temporal_paths(
     """Temporal components μ^E [T, n] and μ^D [S, n] on their joint first two principal components (Fig. 2a, c, e).
 
     Steps that never occur (NaN) are left out. Steps after the first ``common``, which some samples do not reach, are
-    drawn hollow: there μ mixes in ends of sentence. ``inset`` adds, at the right, the softmax of μ^D·μ^E over all steps.
+    drawn hollow: there μ mixes in ends of sentence. ``inset`` adds the softmax of μ^D·μ^E over all steps.
     """
     encoder, decoder = (path[np.isfinite(path).all(1)] for path in (np.asarray(encoder), np.asarray(decoder)))
     components = statistics.principal_components(encoder, decoder, count=2)

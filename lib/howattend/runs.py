@@ -55,7 +55,7 @@ def _registry() -> dict[str, RunConfig]:
     # bar (reproducibility: data/README.md).
     recipes = {
         "VED": TrainConfig(steps=10_000, l2=1e-4),
-        "AED": TrainConfig(steps=5_000, l2=1e-3),
+        "AED": TrainConfig(steps=5_000, l2=1e-2),
         "AO": TrainConfig(steps=5_000, l2=1e-2),
     }
     quick_steps = {"VED": 500, "AED": 500, "AO": 500}
@@ -147,21 +147,32 @@ def train_run(
 ) -> tuple[Run, training.Training]:
     """Train a run from scratch, or on from where it was interrupted; no shipped file is read or written.
 
-    Checkpoints lie in the cache folder; the file of a finished training is removed.
+    Checkpoints lie in the cache folder; that of a finished training is removed, so a second call trains again.
     """
+    run, done = _train(name, seed, device, quick, progress)
+    _checkpoint(run.config, seed).unlink()
+    return run, done
+
+
+def _train(name: str, seed: int, device: str, quick: bool, progress: bool) -> tuple[Run, training.Training]:
+    """The same, with the checkpoint of the finished training left in its place: called again, it returns at once."""
     run_config = config(name).quick() if quick else config(name)
-    checkpoint = files.cache_folder() / "checkpoints" / f"{name}-seed{seed}-{run_config.hash[:12]}.ckpt"
+    checkpoint = _checkpoint(run_config, seed)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     model = run_config.new_model(seed, device)
     done = training.train(model, run_config.task, run_config.train, seed, checkpoint, progress=progress)
-    checkpoint.unlink(missing_ok=True)
     return Run(run_config, model.eval(), seed, comparable=not quick), done
+
+
+def _checkpoint(run_config: RunConfig, seed: int) -> Path:
+    return files.cache_folder() / "checkpoints" / f"{run_config.name}-seed{seed}-{run_config.hash[:12]}.ckpt"
 
 
 def obtain(
     names: Iterable[str], *, retrain: bool = False, quick: bool = False, seed: int = 0, device: str = "cpu"
 ) -> dict[str, Run]:
     """The runs of a chapter: shipped, or with ``retrain`` trained here from ``seed``; ``quick`` trains very shortly."""
+    names = [names] if isinstance(names, str) else names
     if retrain or quick:
         return {name: train_run(name, seed, device, quick=quick)[0] for name in names}
     return {name: load_run(name, device) for name in names}
@@ -170,14 +181,21 @@ def obtain(
 def train_and_ship(name: str, seeds: Iterable[int] = range(MAX_SEEDS), device: str = "cpu") -> dict:
     """Train with each seed in turn until one reaches the accuracy bar, store its weights and return its manifest entry.
 
-    RuntimeError where none does; seeds that failed are recorded with the one that did not.
+    RuntimeError where none does; seeds that failed are recorded with the one that did not. Interrupted at any point,
+    the same call goes on: checkpoints are removed when all is done.
     """
-    run_config, failed = config(name), []
+    run_config, failed, entry, tried = config(name), [], None, []
     for seed in seeds:
-        run, done = train_run(name, seed, device)
+        run, done = _train(name, seed, device, quick=False, progress=True)
+        tried.append(seed)
         if run.accuracy >= run_config.accuracy_bar:
-            return _ship(run, done, failed)
-        failed.append({"seed": seed, "accuracy": run.accuracy})
+            entry = _ship(run, done, failed)
+            break
+        failed.append({"seed": seed, "accuracy": round(run.accuracy, 6)})
+    for seed in tried:
+        _checkpoint(run_config, seed).unlink()
+    if entry is not None:
+        return entry
     raise RuntimeError(
         f"{name} did not reach its word accuracy of {run_config.accuracy_bar:.1%} with any seed: "
         + ", ".join(f"{failure['accuracy']:.2%} (seed {failure['seed']})" for failure in failed)
@@ -207,7 +225,8 @@ def _ship(run: Run, done: training.Training, failed: list[dict]) -> dict:
             **{name: version(name) for name in ("torch", "numpy", "howattend")},
         },
     }
-    files.write_json(_manifest_path(), {"runs": {**manifest(), run.name: entry}})
+    with files.locked(_manifest_path()):  # trainings of other runs may end at the same moment
+        files.write_json(_manifest_path(), {"runs": {**manifest(), run.name: entry}})
     return entry
 
 

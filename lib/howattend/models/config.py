@@ -31,7 +31,7 @@ class ModelConfig:
         translation, else "predicted".
     readout
         What the linear readout sees: "both" context and decoder state, "context" or "state". None takes the default:
-        "state" for VED, else "both".
+        "state" for VED, else "both". With "state" the attention of AED and AO is computed but nothing learns it.
     """
 
     architecture: str = "AED"

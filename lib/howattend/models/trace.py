@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trace:
     """The hidden states, scores and logits of a batch. B samples, T source steps, S target steps, n units, V words.
 

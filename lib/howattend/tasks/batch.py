@@ -10,7 +10,7 @@ from torch import Tensor
 from howattend.tasks.vocabulary import PAD
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """B sentence pairs, padded to T source and S target steps; every sentence ends with an end of sentence.
 
