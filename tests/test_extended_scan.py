@@ -228,10 +228,8 @@ class TestPhrases:
                 for step, _ in phrase
             }
             for step in range(task.source_steps):
-                found = tuple(
-                    int(part[row, step]) for part in (phrases.index, phrases.start, phrases.end, phrases.verb)
-                )
-                assert found == expected.get(step, (-1,) * 4)
+                found = (getattr(phrases, name)[row, step] for name in ("index", "start", "end", "verb"))
+                assert tuple(map(int, found)) == expected.get(step, (-1,) * 4)
 
     def test_outputs_have_the_phrase_of_their_word(self):
         task = ExtendedSCAN()
