@@ -200,7 +200,7 @@ class TestDecoding:
     def test_what_is_made_alike_is_attended_alike(self, make_model):
         """Without temporal and delta components a state is its word's; "walk" with run's component is a "run"."""
         task = ExtendedSCAN(and_rate=0, phrases=("verb",), verbs=("walk", "run", "jump"), min_length=4, max_length=4)
-        model = make_model("AO", readout="context")
+        model = make_model("AO", decoder_input="constant")
         batch = task.pairs(["walk run walk walk", "run walk run run"])
         components = components_of(model, batch)
         walk, run = (task.source_vocabulary.id(word) for word in ("walk", "run"))
