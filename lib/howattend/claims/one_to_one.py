@@ -6,31 +6,19 @@ ends of sentence behind the shortest length; the value with every step and word 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 
 from howattend import statistics
-from howattend.analysis import Run, array
+from howattend.analysis import array
 from howattend.claims.criteria import CRITERIA, Measurement
-
-Runs = Mapping[str, Run]
-
-
-def _measurement(claim: str, run: Run, verdict: bool | None, quantities: dict[str, float]) -> Measurement:
-    return Measurement(claim, run, quantities, None if verdict is None else bool(verdict))
-
-
-def _delta_share(run: Run, mask: torch.Tensor) -> float:
-    """Σ‖Δh^E‖² / Σ‖h^E − mean‖² (O4)."""
-    return statistics.energy_share(array(run.encoder.delta), array(run.trace.encoder_states), array(mask))
+from howattend.claims.shared import Runs, delta_share, mean_variance_drop, measurement
 
 
 def accuracy(runs: Runs) -> Measurement:
     """O1: free-running word accuracy."""
     run = runs["run"]
-    return _measurement("O1", run, run.accuracy >= CRITERIA["O1"].limits["accuracy"], {"accuracy": run.accuracy})
+    return measurement("O1", run, run.accuracy >= CRITERIA["O1"].limits["accuracy"], {"accuracy": run.accuracy})
 
 
 def temporal_attention(runs: Runs) -> Measurement:
@@ -45,7 +33,7 @@ def temporal_attention(runs: Runs) -> Measurement:
     attention, steps = array(trace.attention), array(run.common_decoder_mask)
     distance = statistics.total_variation(temporal[steps], attention[steps]).mean()
     to_mean = statistics.distance_to_mean_attention(attention, array(run.test.source_lengths), steps)
-    return _measurement(
+    return measurement(
         "O2",
         run,
         common.signed[0, 0] >= limits["share"] and agreement >= limits["argmax"],
@@ -70,7 +58,7 @@ def dimensions(runs: Runs) -> Measurement:
     circle = statistics.circle(encoder)
     content = list(run.task.target_vocabulary.content_ids)
     verdict = variance >= CRITERIA["O3"].limits["variance"] if run.config.model.architecture == "AED" else None
-    return _measurement(
+    return measurement(
         "O3",
         run,
         verdict,
@@ -90,10 +78,10 @@ def dimensions(runs: Runs) -> Measurement:
 def encoder_deltas(runs: Runs) -> Measurement:
     """O4: the encoder deltas' share of the states' variance."""
     run = runs["run"]
-    value = _delta_share(run, run.common_encoder_mask)
-    every = _delta_share(run, run.trace.encoder_mask)
+    value = delta_share(run, run.common_encoder_mask)
+    every = delta_share(run, run.trace.encoder_mask)
     verdict = value <= CRITERIA["O4"].limits["delta"]
-    return _measurement("O4", run, verdict, {"delta share": value, "delta share, all steps": every})
+    return measurement("O4", run, verdict, {"delta share": value, "delta share, all steps": every})
 
 
 def decoder_input_delta(runs: Runs) -> Measurement:
@@ -102,7 +90,7 @@ def decoder_input_delta(runs: Runs) -> Measurement:
     part, temporal = array(run.decoder_input_delta), array(run.decoder.temporal)
     value = statistics.energy_ratio(part, temporal, array(run.common_decoder_mask))
     every = statistics.energy_ratio(part, temporal, array(run.trace.decoder_mask))
-    return _measurement("O5", run, value <= CRITERIA["O5"].limits["ratio"], {"ratio": value, "ratio, all steps": every})
+    return measurement("O5", run, value <= CRITERIA["O5"].limits["ratio"], {"ratio": value, "ratio, all steps": every})
 
 
 def orthogonality(runs: Runs) -> Measurement:
@@ -115,7 +103,7 @@ def orthogonality(runs: Runs) -> Measurement:
     for name, path in (("encoder", run.encoder_path), ("decoder", run.decoder_path)):
         directions = path[:steps] - path[:steps].mean(0)
         found[name] = statistics.orthogonality(directions, vectors, mask, states, pairing="step")
-    return _measurement(
+    return measurement(
         "O6",
         run,
         all(side.value < side.null_high for side in found.values()),
@@ -133,7 +121,7 @@ def readout_dictionary(runs: Runs) -> Measurement:
     """O7: each word's context readout is largest on the input component of the word that it translates."""
     run = runs["run"]
     share = statistics.dictionary_agreement(run.readouts("context"), run.inputs, np.arange(len(run.inputs)))
-    return _measurement("O7", run, share >= CRITERIA["O7"].limits["words"], {"words": share})
+    return measurement("O7", run, share >= CRITERIA["O7"].limits["words"], {"words": share})
 
 
 def simplex(runs: Runs) -> Measurement:
@@ -142,7 +130,7 @@ def simplex(runs: Runs) -> Measurement:
     many = statistics.simplex_deviation(runs["words8"].inputs)
     limit = CRITERIA["O8"].limits["deviation"]
     quantities = {"largest deviation": max(few, many), "N = 3": few, "N = 8": many}
-    return _measurement("O8", runs["run"], max(few, many) <= limit, quantities)
+    return measurement("O8", runs["run"], max(few, many) <= limit, quantities)
 
 
 def readout_logits(runs: Runs) -> Measurement:
@@ -161,7 +149,7 @@ def readout_logits(runs: Runs) -> Measurement:
         **{name: common[name] for name in ("context", "state", "bias")},
         "context, all steps": every["context"],
     }
-    return _measurement("O9", run, verdict, quantities)
+    return measurement("O9", run, verdict, quantities)
 
 
 def unattended_paths(runs: Runs) -> Measurement:
@@ -171,8 +159,8 @@ def unattended_paths(runs: Runs) -> Measurement:
     adjacent = [statistics.adjacent_neighbours(path) for path in paths]
     rows = torch.arange(len(run.test))
     last = run.trace.encoder_states[rows, run.test.source_lengths - 1]
-    delta, ao = _delta_share(run, run.common_encoder_mask), _delta_share(runs["ao"], runs["ao"].common_encoder_mask)
-    return _measurement(
+    delta, ao = delta_share(run, run.common_encoder_mask), delta_share(runs["ao"], runs["ao"].common_encoder_mask)
+    return measurement(
         "O10",
         run,
         min(adjacent) >= limits["adjacent"] and delta >= limits["times_ao"] * ao,
@@ -190,13 +178,10 @@ def unattended_paths(runs: Runs) -> Measurement:
 def variance_drop(runs: Runs) -> Measurement:
     """O11: the temporal share of the score, and of the variance of a word's states."""
     run = runs["run"]
-    parts = array(run.trace.encoder_states), array(run.encoder.temporal), array(run.trace.encoder_tokens)
-    words = list(run.task.source_vocabulary.content_ids)
-    common = statistics.variance_drop(*parts, array(run.common_encoder_mask), words).mean()
-    every = statistics.variance_drop(*parts, array(run.trace.encoder_mask), words).mean()
+    common, every = (mean_variance_drop(run, mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
     share = run.shares.signed[0, 0]
-    quantities = {"variance drop": float(common), "variance drop, all steps": float(every), "share": float(share)}
-    return _measurement("O11", run, None, quantities)
+    quantities = {"variance drop": common, "variance drop, all steps": every, "share": share}
+    return measurement("O11", run, None, quantities)
 
 
 def readouts_apart(runs: Runs) -> Measurement:
@@ -204,7 +189,7 @@ def readouts_apart(runs: Runs) -> Measurement:
     run = runs["run"]
     found = statistics.readout_orthogonality(run.readouts("context"), run.readouts("state"))
     quantities = {"|cos|": found.value, "null, 95 %": found.null_high, "null, mean": found.null_mean}
-    return _measurement("O12", run, found.value < found.null_high, quantities)
+    return measurement("O12", run, found.value < found.null_high, quantities)
 
 
 CLAIMS = {
