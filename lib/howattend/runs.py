@@ -58,7 +58,7 @@ def _registry() -> dict[str, RunConfig]:
         "AED": TrainConfig(steps=5_000, l2=1e-2),
         "AO": TrainConfig(steps=5_000, l2=1e-2),
     }
-    quick_steps = {"VED": 500, "AED": 500, "AO": 500}
+    quick_steps = {"VED": 400, "AED": 400, "AO": 400}
     bars = {"VED": 0.99, "AED": 0.999, "AO": 0.999}
     runs = {}
 
