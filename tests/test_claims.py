@@ -34,7 +34,7 @@ def untrained():
 
     def make(architecture="AED", num_words=3, seed=0):
         task = OneToOne(num_words=num_words, min_length=4, max_length=6)
-        config = runs.RunConfig("untrained", task, ModelConfig(architecture, hidden_size=16), TrainConfig(1), 0.9, 1)
+        config = runs.RunConfig("untrained", task, ModelConfig(architecture, hidden_size=16), TrainConfig(1), 0.9)
         return Run(config, config.new_model(seed), seed)
 
     return make

@@ -222,16 +222,19 @@ CLAIMS = {
     "O12": readouts_apart,
 }
 
-_AED, _AO, _VED, _TEACHER = (f"one_to_one-{name}" for name in ("aed-gru", "ao-gru", "ved-gru", "aed-gru-teacher"))
-#: The rows of the ledger: claim, and the run of each part. The teacher-forced AED stands beside as a condition.
+_AED, _AO, _VED = (f"one_to_one-{name}-gru" for name in ("aed", "ao", "ved"))
+_FED = (_AED, f"{_AED}-teacher", f"{_AED}-l2_1e-5", f"{_AED}-teacher-l2_1e-5")  # what it is fed, and how strong L2 is
+#: The rows of the ledger: claim, and the run of each part. Claims on the fed word or on L2 have rows for each condition.
 PLAN: list[tuple[str, dict[str, str]]] = [
-    *((claim, {"run": run}) for claim in ("O1", "O2") for run in (_AED, _AO, _TEACHER)),
+    *(("O1", {"run": run}) for run in (_AED, _AO)),
+    *(("O2", {"run": run}) for run in (*_FED, _AO)),
     *(("O3", {"run": run}) for run in (_AED, _AO, _VED)),
-    *(("O4", {"run": run}) for run in (_AED, _AO, _TEACHER)),
-    *(("O5", {"run": run}) for run in (_AED, _TEACHER)),
+    *(("O4", {"run": run}) for run in (*_FED, _AO)),
+    *(("O5", {"run": run}) for run in _FED),
     *((claim, {"run": run}) for claim in ("O6", "O7") for run in (_AED, _AO)),
-    *(("O8", {"run": run, "words8": f"{run}-words8"}) for run in (_AED, _AO)),
+    *(("O8", {"run": f"{run}{l2}", "words8": f"{run}-words8{l2}"}) for run in (_AED, _AO) for l2 in ("", "-l2_1e-3")),
     *(("O9", {"run": run}) for run in (_AED, _AO)),
     ("O10", {"run": _VED, "ao": _AO}),
-    *((claim, {"run": run}) for claim in ("O11", "O12") for run in (_AED, _AO)),
+    *(("O11", {"run": run}) for run in (_AED, _AO)),
+    *(("O12", {"run": f"{run}{l2}"}) for run in (_AED, _AO) for l2 in ("", "-l2_1e-3")),
 ]
