@@ -95,8 +95,7 @@ def test_a_run_without_attention_says_so(untrained):
 def test_a_quick_training_is_marked(untrained):
     run = replace(untrained(), comparable=False)
     found = claims.measure("O1", {"run": run})
-    assert found.verdict_text == "not comparable (quick training)"
-    assert "not comparable" in repr(claims.summary([found]))
+    assert claims.summary(claims.tidy([found])).rows[0][-1] == "not comparable (quick training)"
 
 
 def test_the_tidy_table_has_a_verdict_at_the_first_quantity_only(untrained):
@@ -152,23 +151,21 @@ def test_nothing_is_recorded_that_is_not_measured(measured):
 
 
 def test_the_chapter_prints_the_recorded_numbers(root):
-    """The table of claims in the committed one-to-one chapter, cell by cell, beside data/results."""
-    cells = notebooks.read(root / "book" / "one-to-one.ipynb").cells
-    output = next(cell for cell in cells if cell.id == "claims").outputs[0].data["text/html"]
-    table = BeautifulSoup(output, "html.parser")
+    """The tables of claims in the committed one-to-one chapter, cell by cell, beside data/results."""
     shown, claim = {}, ""
-    for row in table.tbody.find_all("tr"):
-        paper, _, run, values, verdict = (cell.get_text("\n") for cell in row.find_all("td"))
-        claim = paper.split(".")[0] or claim
-        shown[claim, run] = values.split("\n"), verdict
-    recorded = claims.read_results()
-    words = {"True": "reproduced", "False": "not reproduced", "": "reported"}
+    for cell in notebooks.read(root / "book" / "one-to-one.ipynb").cells:
+        if cell.id in ("claims", "conditions"):
+            table = BeautifulSoup(cell.outputs[0].data["text/html"], "html.parser")
+            for row in table.tbody.find_all("tr"):
+                paper, _, run, values, verdict = (column.get_text("\n") for column in row.find_all("td"))
+                claim = paper.split(".")[0] or claim
+                shown[claim, run] = values.split("\n"), verdict
     expected = {
         key: (
-            [f"{row.quantity} {claims.format_value(row.value)}" for row in rows.itertuples()],
-            words[rows.verdict.iloc[0]],
+            [claims.format_quantity(row.quantity, row.value) for row in rows.itertuples()],
+            claims.VERDICTS[rows.verdict.iloc[0]],
         )
-        for key, rows in recorded.groupby(["claim", "run"], sort=False)
+        for key, rows in claims.read_results().groupby(["claim", "run"], sort=False)
     }
     assert shown == expected
 
@@ -185,10 +182,15 @@ def test_a_table_shows_a_repeated_cell_once_and_escapes_what_it_shows():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.96001, "0.96"), (1.0001, "1.00"), (0.00094, "0.00094"), (-0.02, "-0.02"), (0.0, "0")]
+    ("value", "text"),
+    [(0.96001, "0.96"), (1.0001, "1.00"), (0.00094, "0.00094"), (-0.02, "-0.02"), (0.0, "0"), (12.345, "12.35")],
 )
-def test_numbers_are_printed_with_two_or_three_digits(value, text):
-    assert claims.format_value(value) == text
+def test_quantities_are_printed_with_two_or_three_digits(value, text):
+    assert claims.format_quantity("share", value) == f"share {text}"
+
+
+def test_accuracies_are_printed_as_percentages():
+    assert claims.format_quantity("accuracy", 0.99915) == "accuracy 99.92%"
 
 
 def test_tidy_of_nothing_is_empty():

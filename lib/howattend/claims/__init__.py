@@ -54,33 +54,46 @@ def measure_plan(available: Mapping[str, runs.Run], plan: Iterable[Planned] = PL
 
 
 def tidy(measurements: Iterable[Measurement]) -> pd.DataFrame:
-    """One row a quantity. The claim's deciding quantity comes first and carries the verdict (True, False or empty)."""
+    """One row a quantity. The claim's deciding quantity comes first and carries the verdict: see :data:`VERDICTS`."""
     rows = []
     for found in measurements:
+        run, verdict = found.run, "" if found.verdict is None else str(found.verdict)
+        verdict = verdict if run.comparable else NOT_COMPARABLE
         for index, (quantity, value) in enumerate(found.quantities.items()):
-            verdict = "" if index or found.verdict is None else str(found.verdict)
-            run = found.run
-            rows.append((found.claim, run.name, run.seed, quantity, value, verdict, run.accuracy, run.config.hash))
+            shown = "" if index else verdict
+            rows.append((found.claim, run.name, run.seed, quantity, value, shown, run.accuracy, run.config.hash))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-VERDICT_MARKS = {"reproduced": "verdict-yes", "not reproduced": "verdict-no"}
+NOT_COMPARABLE = "not comparable"
+#: What the verdict column holds, and how a chapter says it.
+VERDICTS = {
+    "True": "reproduced",
+    "False": "not reproduced",
+    "": "reported",
+    NOT_COMPARABLE: "not comparable (quick training)",
+}
+_MARKS = {"reproduced": "verdict-yes", "not reproduced": "verdict-no"}
 
 
-def summary(measurements: Iterable[Measurement]) -> Table:
-    """The claims table of a chapter: what the paper says, the criterion, and what each run measured."""
-    rows = []
-    for found in measurements:
-        criterion = CRITERIA[found.claim]
-        values = "\n".join(f"{quantity} {format_value(value)}" for quantity, value in found.quantities.items())
-        paper = f"{found.claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
-        rows.append((paper, criterion.reproduced_if, found.run.name, values, found.verdict_text))
-    return Table(("the paper", "reproduced if", "run", "measured", "verdict"), rows, VERDICT_MARKS)
+def summary(rows: pd.DataFrame) -> Table:
+    """The claims table of a chapter, from the rows of :func:`tidy` or :func:`read_results`: what the paper says, the
+    criterion, and what each run measured.
+    """
+    table = []
+    for (claim, run), found in rows.groupby(["claim", "run"], sort=False):
+        criterion = CRITERIA[claim]
+        paper = f"{claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
+        values = "\n".join(format_quantity(row.quantity, row.value) for row in found.itertuples())
+        table.append((paper, criterion.reproduced_if, run, values, VERDICTS[found["verdict"].iloc[0]]))
+    return Table(("the paper", "reproduced if", "run", "measured", "verdict"), table, _MARKS)
 
 
-def format_value(value: float) -> str:
-    """Two digits behind the point, or two significant ones for small numbers: another processor changes nothing."""
-    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
+def format_quantity(quantity: str, value: float) -> str:
+    """A quantity as text, with two digits behind the point, or two significant: another processor changes nothing."""
+    if quantity.startswith("accuracy"):
+        return f"{quantity} {value:.2%}"
+    return f"{quantity} {value:.2f}" if abs(value) >= 0.1 else f"{quantity} {value:.2g}"
 
 
 def results_path(name: str = "claims") -> Path:
@@ -120,11 +133,12 @@ __all__ = [
     "CLAIMS",
     "CRITERIA",
     "PLAN",
+    "VERDICTS",
     "Criterion",
     "Measurement",
     "Planned",
     "compare",
-    "format_value",
+    "format_quantity",
     "measure",
     "measure_plan",
     "read_results",

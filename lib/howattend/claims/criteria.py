@@ -39,9 +39,3 @@ class Measurement:
     run: Run
     quantities: Mapping[str, float]
     verdict: bool | None  # None where the criterion only asks for a report
-
-    @property
-    def verdict_text(self) -> str:
-        if not self.run.comparable:
-            return "not comparable (quick training)"
-        return {None: "reported", True: "reproduced", False: "not reproduced"}[self.verdict]

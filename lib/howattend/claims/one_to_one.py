@@ -224,7 +224,7 @@ CLAIMS = {
 
 _AED, _AO, _VED = (f"one_to_one-{name}-gru" for name in ("aed", "ao", "ved"))
 _FED = (_AED, f"{_AED}-teacher", f"{_AED}-l2_1e-5", f"{_AED}-teacher-l2_1e-5")  # what it is fed, and how strong L2 is
-#: The rows of the ledger: claim, and the run of each part. Claims on the fed word or on L2 have rows for each condition.
+#: The rows of the ledger: claim, and the run of each part. What depends on the fed word or on L2 has a row for each.
 PLAN: list[tuple[str, dict[str, str]]] = [
     *(("O1", {"run": run}) for run in (_AED, _AO)),
     *(("O2", {"run": run}) for run in (*_FED, _AO)),
