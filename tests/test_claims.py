@@ -18,14 +18,8 @@ from howattend.training import TrainConfig
 
 
 @pytest.fixture(scope="module")
-def shipped():
-    """Every run that the plan needs."""
-    return {name: runs.load_run(name) for name in sorted({name for row in claims.PLAN for name in row.parts.values()})}
-
-
-@pytest.fixture(scope="module")
-def measured(shipped):
-    return claims.measure_plan(shipped)
+def measured():
+    return claims.measure_shipped()
 
 
 @pytest.fixture
@@ -99,7 +93,7 @@ def test_a_quick_training_is_marked(untrained):
 
 
 def test_the_tidy_table_has_a_verdict_at_the_first_quantity_only(untrained):
-    found = Measurement("O4", untrained(), {"delta share": 0.5, "delta share, all steps": 0.6}, False)
+    found = Measurement.of("O4", untrained(), False, {"delta share": 0.5, "delta share, all steps": 0.6})
     rows = claims.tidy([found])
     assert list(rows.columns) == list(claims.COLUMNS)
     assert list(rows["verdict"]) == ["False", ""]
@@ -111,8 +105,8 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="howattend claims"):
         claims.read_results()
     found = [
-        Measurement("O4", untrained(), {"delta share": 0.123456789, "delta share, all steps": 2e-5}, True),
-        Measurement("O11", untrained(), {"variance drop": 1.0}, None),
+        Measurement.of("O4", untrained(), True, {"delta share": 0.123456789, "delta share, all steps": 2e-5}),
+        Measurement.of("O11", untrained(), None, {"variance drop": 1.0}),
     ]
     path = claims.write_results(found)
     assert [file.name for file in path.parent.iterdir()] == ["claims.csv"]
@@ -132,7 +126,7 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
 )
 def test_a_row_that_is_not_as_recorded_is_found(untrained, tmp_path, monkeypatch, changed):
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
-    found = Measurement("O4", untrained(), {"delta share": 0.1}, True)
+    found = Measurement.of("O4", untrained(), True, {"delta share": 0.1})
     claims.write_results([found])
     assert len(claims.compare([replace(found, **changed)])) == 1
 
@@ -190,7 +184,7 @@ def test_quantities_are_printed_with_two_or_three_digits(value, text):
 
 
 def test_accuracies_are_printed_as_percentages():
-    assert claims.format_quantity("accuracy", 0.99915) == "accuracy 99.92%"
+    assert claims.format_quantity("accuracy", 0.99994) == "accuracy 99.99%"
 
 
 def test_tidy_of_nothing_is_empty():

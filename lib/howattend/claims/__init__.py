@@ -37,10 +37,13 @@ COLUMNS = ("claim", "run", "seed", "quantity", "value", "verdict", "accuracy", "
 def measure(claim: str, parts: Mapping[str, runs.Run]) -> Measurement:
     """One claim on runs given under the names of their parts.
 
-    Raises ValueError for a claim that is not measured and KeyError for a missing part.
+    Raises ValueError for a claim that is not measured, a missing part, or a run that the claim says nothing about.
     """
     if claim not in CLAIMS:
         raise ValueError(f"claim must be one of {', '.join(CLAIMS)}, got {claim!r}")
+    needed = {part for row in PLAN if row.claim == claim for part in row.parts}
+    if missing := needed - parts.keys():
+        raise ValueError(f"parts must hold a run for each of {sorted(needed)} of {claim}, missing {sorted(missing)}")
     return CLAIMS[claim](parts)
 
 
@@ -53,15 +56,26 @@ def measure_plan(available: Mapping[str, runs.Run], plan: Iterable[Planned] = PL
     ]
 
 
+def measure_shipped(device: str = "cpu") -> list[Measurement]:
+    """All planned rows on the shipped runs, in the plan's order, with the states of few runs in memory at a time."""
+    found: dict[int, Measurement] = {}
+    for name in dict.fromkeys(row.parts["run"] for row in PLAN):
+        rows = {index: row for index, row in enumerate(PLAN) if row.parts["run"] == name}
+        needed = {part for row in rows.values() for part in row.parts.values()}
+        available = {part: runs.load_run(part, device) for part in needed}
+        found |= dict(zip(rows, measure_plan(available, rows.values()), strict=True))
+    return [found[index] for index in sorted(found)]
+
+
 def tidy(measurements: Iterable[Measurement]) -> pd.DataFrame:
     """One row a quantity. The claim's deciding quantity comes first and carries the verdict: see :data:`VERDICTS`."""
     rows = []
     for found in measurements:
-        run, verdict = found.run, "" if found.verdict is None else str(found.verdict)
-        verdict = verdict if run.comparable else NOT_COMPARABLE
+        verdict = "" if found.verdict is None else str(found.verdict)
+        verdict = verdict if found.comparable else NOT_COMPARABLE
         for index, (quantity, value) in enumerate(found.quantities.items()):
-            shown = "" if index else verdict
-            rows.append((found.claim, run.name, run.seed, quantity, value, shown, run.accuracy, run.config.hash))
+            shown, origin = "" if index else verdict, (found.accuracy, found.config_hash)
+            rows.append((found.claim, found.run, found.seed, quantity, value, shown, *origin))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -141,6 +155,7 @@ __all__ = [
     "format_quantity",
     "measure",
     "measure_plan",
+    "measure_shipped",
     "read_results",
     "results_path",
     "summary",

@@ -18,10 +18,6 @@ from howattend.claims.criteria import CRITERIA, Measurement
 Runs = Mapping[str, Run]
 
 
-def _measurement(claim: str, run: Run, verdict: bool | None, quantities: dict[str, float]) -> Measurement:
-    return Measurement(claim, run, quantities, None if verdict is None else bool(verdict))
-
-
 def _delta_share(run: Run, mask: torch.Tensor) -> float:
     """Σ‖Δh^E‖² / Σ‖h^E − mean‖² (O4)."""
     return statistics.energy_share(array(run.encoder.delta), array(run.trace.encoder_states), array(mask))
@@ -30,7 +26,7 @@ def _delta_share(run: Run, mask: torch.Tensor) -> float:
 def accuracy(runs: Runs) -> Measurement:
     """O1: free-running word accuracy."""
     run = runs["run"]
-    return _measurement("O1", run, run.accuracy >= CRITERIA["O1"].limits["accuracy"], {"accuracy": run.accuracy})
+    return Measurement.of("O1", run, run.accuracy >= CRITERIA["O1"].limits["accuracy"], {"accuracy": run.accuracy})
 
 
 def temporal_attention(runs: Runs) -> Measurement:
@@ -45,7 +41,7 @@ def temporal_attention(runs: Runs) -> Measurement:
     attention, steps = array(trace.attention), array(run.common_decoder_mask)
     distance = statistics.total_variation(temporal[steps], attention[steps]).mean()
     to_mean = statistics.distance_to_mean_attention(attention, array(run.test.source_lengths), steps)
-    return _measurement(
+    return Measurement.of(
         "O2",
         run,
         common.signed[0, 0] >= limits["share"] and agreement >= limits["argmax"],
@@ -70,7 +66,7 @@ def dimensions(runs: Runs) -> Measurement:
     circle = statistics.circle(encoder)
     content = list(run.task.target_vocabulary.content_ids)
     verdict = variance >= CRITERIA["O3"].limits["variance"] if run.config.model.architecture == "AED" else None
-    return _measurement(
+    return Measurement.of(
         "O3",
         run,
         verdict,
@@ -93,7 +89,7 @@ def encoder_deltas(runs: Runs) -> Measurement:
     value = _delta_share(run, run.common_encoder_mask)
     every = _delta_share(run, run.trace.encoder_mask)
     verdict = value <= CRITERIA["O4"].limits["delta"]
-    return _measurement("O4", run, verdict, {"delta share": value, "delta share, all steps": every})
+    return Measurement.of("O4", run, verdict, {"delta share": value, "delta share, all steps": every})
 
 
 def decoder_input_delta(runs: Runs) -> Measurement:
@@ -102,7 +98,9 @@ def decoder_input_delta(runs: Runs) -> Measurement:
     part, temporal = array(run.decoder_input_delta), array(run.decoder.temporal)
     value = statistics.energy_ratio(part, temporal, array(run.common_decoder_mask))
     every = statistics.energy_ratio(part, temporal, array(run.trace.decoder_mask))
-    return _measurement("O5", run, value <= CRITERIA["O5"].limits["ratio"], {"ratio": value, "ratio, all steps": every})
+    return Measurement.of(
+        "O5", run, value <= CRITERIA["O5"].limits["ratio"], {"ratio": value, "ratio, all steps": every}
+    )
 
 
 def orthogonality(runs: Runs) -> Measurement:
@@ -115,7 +113,7 @@ def orthogonality(runs: Runs) -> Measurement:
     for name, path in (("encoder", run.encoder_path), ("decoder", run.decoder_path)):
         directions = path[:steps] - path[:steps].mean(0)
         found[name] = statistics.orthogonality(directions, vectors, mask, states, pairing="step")
-    return _measurement(
+    return Measurement.of(
         "O6",
         run,
         all(side.value < side.null_high for side in found.values()),
@@ -133,7 +131,7 @@ def readout_dictionary(runs: Runs) -> Measurement:
     """O7: each word's context readout is largest on the input component of the word that it translates."""
     run = runs["run"]
     share = statistics.dictionary_agreement(run.readouts("context"), run.inputs, np.arange(len(run.inputs)))
-    return _measurement("O7", run, share >= CRITERIA["O7"].limits["words"], {"words": share})
+    return Measurement.of("O7", run, share >= CRITERIA["O7"].limits["words"], {"words": share})
 
 
 def simplex(runs: Runs) -> Measurement:
@@ -142,7 +140,7 @@ def simplex(runs: Runs) -> Measurement:
     many = statistics.simplex_deviation(runs["words8"].inputs)
     limit = CRITERIA["O8"].limits["deviation"]
     quantities = {"largest deviation": max(few, many), "N = 3": few, "N = 8": many}
-    return _measurement("O8", runs["run"], max(few, many) <= limit, quantities)
+    return Measurement.of("O8", runs["run"], max(few, many) <= limit, quantities)
 
 
 def readout_logits(runs: Runs) -> Measurement:
@@ -161,7 +159,7 @@ def readout_logits(runs: Runs) -> Measurement:
         **{name: common[name] for name in ("context", "state", "bias")},
         "context, all steps": every["context"],
     }
-    return _measurement("O9", run, verdict, quantities)
+    return Measurement.of("O9", run, verdict, quantities)
 
 
 def unattended_paths(runs: Runs) -> Measurement:
@@ -172,7 +170,7 @@ def unattended_paths(runs: Runs) -> Measurement:
     rows = torch.arange(len(run.test))
     last = run.trace.encoder_states[rows, run.test.source_lengths - 1]
     delta, ao = _delta_share(run, run.common_encoder_mask), _delta_share(runs["ao"], runs["ao"].common_encoder_mask)
-    return _measurement(
+    return Measurement.of(
         "O10",
         run,
         min(adjacent) >= limits["adjacent"] and delta >= limits["times_ao"] * ao,
@@ -196,7 +194,7 @@ def variance_drop(runs: Runs) -> Measurement:
     every = statistics.variance_drop(*parts, array(run.trace.encoder_mask), words).mean()
     share = run.shares.signed[0, 0]
     quantities = {"variance drop": float(common), "variance drop, all steps": float(every), "share": float(share)}
-    return _measurement("O11", run, None, quantities)
+    return Measurement.of("O11", run, None, quantities)
 
 
 def readouts_apart(runs: Runs) -> Measurement:
@@ -204,7 +202,7 @@ def readouts_apart(runs: Runs) -> Measurement:
     run = runs["run"]
     found = statistics.readout_orthogonality(run.readouts("context"), run.readouts("state"))
     quantities = {"|cos|": found.value, "null, 95 %": found.null_high, "null, mean": found.null_mean}
-    return _measurement("O12", run, found.value < found.null_high, quantities)
+    return Measurement.of("O12", run, found.value < found.null_high, quantities)
 
 
 CLAIMS = {
