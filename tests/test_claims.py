@@ -89,7 +89,9 @@ def test_a_run_without_attention_says_so(untrained):
 def test_a_quick_training_is_marked(untrained):
     run = replace(untrained(), comparable=False)
     found = claims.measure("O1", {"run": run})
-    assert claims.summary(claims.tidy([found])).rows[0][-1] == "not comparable (quick training)"
+    assert (
+        next(iter(claims.summary(claims.tidy([found])).sections.values()))[0][-1] == "not comparable (quick training)"
+    )
 
 
 def test_the_tidy_table_has_a_verdict_at_the_first_quantity_only(untrained):
@@ -146,14 +148,15 @@ def test_nothing_is_recorded_that_is_not_measured(measured):
 
 def test_the_chapter_prints_the_recorded_numbers(root):
     """The tables of claims in the committed one-to-one chapter, cell by cell, beside data/results."""
-    shown, claim = {}, ""
+    shown = {}
     for cell in notebooks.read(root / "book" / "one-to-one.ipynb").cells:
         if cell.id in ("claims", "conditions"):
             table = BeautifulSoup(cell.outputs[0].data["text/html"], "html.parser")
-            for row in table.tbody.find_all("tr"):
-                paper, _, run, values, verdict = (column.get_text("\n") for column in row.find_all("td"))
-                claim = paper.split(".")[0] or claim
-                shown[claim, run] = values.split("\n"), verdict
+            for section in table.find_all("tbody"):
+                heading, *rows = section.find_all("tr")
+                for row in rows:
+                    run, values, verdict = (column.get_text() for column in row.find_all("td"))
+                    shown[heading.get_text().split(".")[0], run] = values.split(" · "), verdict
     expected = {
         key: (
             [claims.format_quantity(row.quantity, row.value) for row in rows.itertuples()],
@@ -164,27 +167,33 @@ def test_the_chapter_prints_the_recorded_numbers(root):
     assert shown == expected
 
 
-def test_a_table_shows_a_repeated_cell_once_and_escapes_what_it_shows():
-    table = Table(("a", "b"), [("x", "1 < 2"), ("x", "3\n4"), ("y", "3\n4")], {"y": "mark"})
-    cells = [
-        [cell.get_text("|") for cell in row.find_all("td")]
-        for row in BeautifulSoup(table._repr_html_(), "html.parser").tbody.find_all("tr")
-    ]
-    assert cells == [["x", "1 < 2"], ["", "3|4"], ["y", "3|4"]]
-    assert 'class="mark"' in table._repr_html_()
-    assert repr(table) == "a | b\nx | 1 < 2\nx | 3; 4\ny | 3; 4"
+def test_a_table_has_sections_and_escapes_what_it_shows():
+    table = Table(("a", "b"), {"one < two": [("x", "1 & 2")], "three": [("y", "3"), ("z", "4")]}, {"3": "mark"})
+    parsed = BeautifulSoup(table._repr_html_(), "html.parser").table
+    sections = [[row.get_text("|") for row in body.find_all("tr")] for body in parsed.find_all("tbody")]
+    assert sections == [["one < two", "x|1 & 2"], ["three", "y|3", "z|4"]]
+    assert [cell.get_text() for cell in parsed.find_all("td", class_="mark")] == ["3"]
+    assert repr(table) == "a | b\none < two\n  x | 1 & 2\nthree\n  y | 3\n  z | 4"
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.96001, "0.96"), (1.0001, "1.00"), (0.00094, "0.00094"), (-0.02, "-0.02"), (0.0, "0"), (12.345, "12.35")],
+    [
+        (0.96001, "0.96"),
+        (1.0001, "1.00"),
+        (0.00094, "0.00094"),
+        (-0.02, "-0.02"),
+        (0.0, "0.00"),
+        (0.0997, "0.10"),
+        (12.345, "12.35"),
+    ],
 )
 def test_quantities_are_printed_with_two_or_three_digits(value, text):
-    assert claims.format_quantity("share", value) == f"share {text}"
+    assert claims.format_quantity("share", value) == f"share = {text}"
 
 
 def test_accuracies_are_printed_as_percentages():
-    assert claims.format_quantity("accuracy", 0.99994) == "accuracy 99.99%"
+    assert claims.format_quantity("accuracy", 0.99994) == "accuracy = 99.99%"
 
 
 def test_tidy_of_nothing_is_empty():

@@ -94,20 +94,21 @@ def summary(rows: pd.DataFrame) -> Table:
     """The claims table of a chapter, from the rows of :func:`tidy` or :func:`read_results`: what the paper says, the
     criterion, and what each run measured.
     """
-    table = []
+    sections: dict[str, list[tuple[str, str, str]]] = {}
     for (claim, run), found in rows.groupby(["claim", "run"], sort=False):
         criterion = CRITERIA[claim]
-        paper = f"{claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
-        values = "\n".join(format_quantity(row.quantity, row.value) for row in found.itertuples())
-        table.append((paper, criterion.reproduced_if, run, values, VERDICTS[found["verdict"].iloc[0]]))
-    return Table(("the paper", "reproduced if", "run", "measured", "verdict"), table, _MARKS)
+        heading = f"{claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
+        values = " · ".join(format_quantity(row.quantity, row.value) for row in found.itertuples())
+        row = run, values, VERDICTS[found["verdict"].iloc[0]]
+        sections.setdefault(f"{heading} — reproduced if: {criterion.reproduced_if}", []).append(row)
+    return Table(("run", "measured", "verdict"), sections, _MARKS)
 
 
 def format_quantity(quantity: str, value: float) -> str:
     """A quantity as text, with two digits behind the point, or two significant: another processor changes nothing."""
     if quantity.startswith("accuracy"):
-        return f"{quantity} {value:.2%}"
-    return f"{quantity} {value:.2f}" if abs(value) >= 0.1 else f"{quantity} {value:.2g}"
+        return f"{quantity} = {value:.2%}"
+    return f"{quantity} = {value:.2f}" if abs(value) >= 0.0995 or value == 0 else f"{quantity} = {value:.2g}"
 
 
 def results_path(name: str = "claims") -> Path:
