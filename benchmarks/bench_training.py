@@ -77,6 +77,7 @@ def matrix_products(model: models.EncoderDecoder, batch: tasks.Batch) -> Callabl
 def run(threads: int = 1, repeats: int = 30) -> pd.DataFrame:
     """Milliseconds of an AED step and of its matrix products alone, for both kinds of decoder input."""
     torch.set_num_threads(threads)
+    training.keep_memory()  # as train does
     task, config = tasks.OneToOne(), training.TrainConfig(batch_size=BATCH)
     rows = []
     for decoder_input in ("predicted", "teacher"):

@@ -2,6 +2,7 @@
 
 import os
 from itertools import product
+from pathlib import Path
 
 import pytest
 import torch
@@ -22,6 +23,12 @@ def pytest_configure():
 def _private_cache(monkeypatch, tmp_path):
     """No test reads or writes the user's own cache folder."""
     monkeypatch.setenv("HOWATTEND_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def root():
+    """The repository."""
+    return Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="session")

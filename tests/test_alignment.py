@@ -35,10 +35,8 @@ def make_trace(
     pairs = rows[:, :, None] & columns[:, None, :]
     scores = (scale * queries @ keys.mT).masked_fill(~pairs, 0)
     attention = scores.masked_fill(~columns[:, None], -torch.inf).softmax(-1).masked_fill(~pairs, 0)
-    contexts = attention @ keys
-    return Trace(
-        keys, queries, scores, attention, contexts, contexts, inputs, outputs, columns, rows, queries, keys, keys, scale
-    )
+    logits = attention @ keys
+    return Trace(keys, queries, scores, attention, logits, inputs, outputs, columns, rows, queries, keys, keys, scale)
 
 
 def random_trace(seed: int, samples: int = 6, dtype: torch.dtype = torch.float64, scale: float = 1.0) -> Trace:
@@ -211,7 +209,7 @@ def test_padded_nan_does_not_leak():
 def test_bad_traces_and_components_are_named(call):
     trace = random_trace(5, scale=0.5)
     dec, enc = components(trace)
-    nothing = dict.fromkeys(("scores", "attention", "queries", "keys", "values", "contexts", "score_scale"))
+    nothing = dict.fromkeys(("scores", "attention", "queries", "keys", "values", "score_scale"))
     with pytest.raises(TypeError, match=r"trace must be a Trace, got Tensor: pass model\.trace"):
         call(dec, enc, trace.scores)
     with pytest.raises(ValueError, match=r"trace must have attention scores, got none: .*VED.*AED or AO"):

@@ -18,14 +18,8 @@ from howattend.training import TrainConfig
 
 
 @pytest.fixture(scope="module")
-def shipped():
-    """Every run that the plan needs."""
-    return {name: runs.load_run(name) for name in sorted({name for row in claims.PLAN for name in row.parts.values()})}
-
-
-@pytest.fixture(scope="module")
-def measured(shipped):
-    return claims.measure_plan(shipped)
+def measured():
+    return claims.measure_shipped()
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def untrained():
 
     def make(architecture="AED", num_words=3, seed=0):
         task = OneToOne(num_words=num_words, min_length=4, max_length=6)
-        config = runs.RunConfig("untrained", task, ModelConfig(architecture, hidden_size=16), TrainConfig(1), 0.9, 1)
+        config = runs.RunConfig("untrained", task, ModelConfig(architecture, hidden_size=16), TrainConfig(1), 0.9)
         return Run(config, config.new_model(seed), seed)
 
     return make
@@ -95,12 +89,13 @@ def test_a_run_without_attention_says_so(untrained):
 def test_a_quick_training_is_marked(untrained):
     run = replace(untrained(), comparable=False)
     found = claims.measure("O1", {"run": run})
-    assert found.verdict_text == "not comparable (quick training)"
-    assert "not comparable" in repr(claims.summary([found]))
+    assert (
+        next(iter(claims.summary(claims.tidy([found])).sections.values()))[0][-1] == "not comparable (quick training)"
+    )
 
 
 def test_the_tidy_table_has_a_verdict_at_the_first_quantity_only(untrained):
-    found = Measurement("O4", untrained(), {"delta share": 0.5, "delta share, all steps": 0.6}, False)
+    found = Measurement.of("O4", untrained(), False, {"delta share": 0.5, "delta share, all steps": 0.6})
     rows = claims.tidy([found])
     assert list(rows.columns) == list(claims.COLUMNS)
     assert list(rows["verdict"]) == ["False", ""]
@@ -112,8 +107,8 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match="howattend claims"):
         claims.read_results()
     found = [
-        Measurement("O4", untrained(), {"delta share": 0.123456789, "delta share, all steps": 2e-5}, True),
-        Measurement("O11", untrained(), {"variance drop": 1.0}, None),
+        Measurement.of("O4", untrained(), True, {"delta share": 0.123456789, "delta share, all steps": 2e-5}),
+        Measurement.of("O11", untrained(), None, {"variance drop": 1.0}),
     ]
     path = claims.write_results(found)
     assert [file.name for file in path.parent.iterdir()] == ["claims.csv"]
@@ -133,7 +128,7 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
 )
 def test_a_row_that_is_not_as_recorded_is_found(untrained, tmp_path, monkeypatch, changed):
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
-    found = Measurement("O4", untrained(), {"delta share": 0.1}, True)
+    found = Measurement.of("O4", untrained(), True, {"delta share": 0.1})
     claims.write_results([found])
     assert len(claims.compare([replace(found, **changed)])) == 1
 
@@ -152,43 +147,53 @@ def test_nothing_is_recorded_that_is_not_measured(measured):
 
 
 def test_the_chapter_prints_the_recorded_numbers(root):
-    """The table of claims in the committed one-to-one chapter, cell by cell, beside data/results."""
-    cells = notebooks.read(root / "book" / "one-to-one.ipynb").cells
-    output = next(cell for cell in cells if cell.id == "claims").outputs[0].data["text/html"]
-    table = BeautifulSoup(output, "html.parser")
-    shown, claim = {}, ""
-    for row in table.tbody.find_all("tr"):
-        paper, _, run, values, verdict = (cell.get_text("\n") for cell in row.find_all("td"))
-        claim = paper.split(".")[0] or claim
-        shown[claim, run] = values.split("\n"), verdict
-    recorded = claims.read_results()
-    words = {"True": "reproduced", "False": "not reproduced", "": "reported"}
+    """The tables of claims in the committed one-to-one chapter, cell by cell, beside data/results."""
+    shown = {}
+    for cell in notebooks.read(root / "book" / "one-to-one.ipynb").cells:
+        if cell.id in ("claims", "conditions"):
+            table = BeautifulSoup(cell.outputs[0].data["text/html"], "html.parser")
+            for section in table.find_all("tbody"):
+                heading, *rows = section.find_all("tr")
+                for row in rows:
+                    run, values, verdict = (column.get_text() for column in row.find_all("td"))
+                    shown[heading.get_text().split(".")[0], run] = values.split(" · "), verdict
     expected = {
         key: (
-            [f"{row.quantity} {claims.format_value(row.value)}" for row in rows.itertuples()],
-            words[rows.verdict.iloc[0]],
+            [claims.format_quantity(row.quantity, row.value) for row in rows.itertuples()],
+            claims.VERDICTS[rows.verdict.iloc[0]],
         )
-        for key, rows in recorded.groupby(["claim", "run"], sort=False)
+        for key, rows in claims.read_results().groupby(["claim", "run"], sort=False)
     }
     assert shown == expected
 
 
-def test_a_table_shows_a_repeated_cell_once_and_escapes_what_it_shows():
-    table = Table(("a", "b"), [("x", "1 < 2"), ("x", "3\n4"), ("y", "3\n4")], {"y": "mark"})
-    cells = [
-        [cell.get_text("|") for cell in row.find_all("td")]
-        for row in BeautifulSoup(table._repr_html_(), "html.parser").tbody.find_all("tr")
-    ]
-    assert cells == [["x", "1 < 2"], ["", "3|4"], ["y", "3|4"]]
-    assert 'class="mark"' in table._repr_html_()
-    assert repr(table) == "a | b\nx | 1 < 2\nx | 3; 4\ny | 3; 4"
+def test_a_table_has_sections_and_escapes_what_it_shows():
+    table = Table(("a", "b"), {"one < two": [("x", "1 & 2")], "three": [("y", "3"), ("z", "4")]}, {"3": "mark"})
+    parsed = BeautifulSoup(table._repr_html_(), "html.parser").table
+    sections = [[row.get_text("|") for row in body.find_all("tr")] for body in parsed.find_all("tbody")]
+    assert sections == [["one < two", "x|1 & 2"], ["three", "y|3", "z|4"]]
+    assert [cell.get_text() for cell in parsed.find_all("td", class_="mark")] == ["3"]
+    assert repr(table) == "a | b\none < two\n  x | 1 & 2\nthree\n  y | 3\n  z | 4"
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.96001, "0.96"), (1.0001, "1.00"), (0.00094, "0.00094"), (-0.02, "-0.02"), (0.0, "0")]
+    ("value", "text"),
+    [
+        (0.96001, "0.96"),
+        (1.0001, "1.00"),
+        (0.00094, "0.00094"),
+        (-0.02, "-0.02"),
+        (0.0, "0.00"),
+        (0.0997, "0.10"),
+        (12.345, "12.35"),
+    ],
 )
-def test_numbers_are_printed_with_two_or_three_digits(value, text):
-    assert claims.format_value(value) == text
+def test_quantities_are_printed_with_two_or_three_digits(value, text):
+    assert claims.format_quantity("share", value) == f"share = {text}"
+
+
+def test_accuracies_are_printed_as_percentages():
+    assert claims.format_quantity("accuracy", 0.99994) == "accuracy = 99.99%"
 
 
 def test_tidy_of_nothing_is_empty():

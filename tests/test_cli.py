@@ -30,7 +30,6 @@ def registry(monkeypatch, tmp_path):
         model=ModelConfig("AO", "ff", hidden_size=4),
         train=TrainConfig(steps=5, batch_size=8),
         accuracy_bar=0.0,
-        quick_steps=3,
     )
     both = {FIRST: tiny, SECOND: replace(tiny, name=SECOND, model=replace(tiny.model, cell="ugrnn"))}
     monkeypatch.setattr(runs, "REGISTRY", both)
@@ -195,7 +194,7 @@ from howattend.training import TrainConfig
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may have it ignored
 task = OneToOne(num_words=2, min_length=1, max_length=2)
 train = TrainConfig(steps=1_000_000, batch_size=8)
-runs.REGISTRY = {"tiny": runs.RunConfig("tiny", task, ModelConfig("AO", "ff", 4), train, 0.0, 3)}
+runs.REGISTRY = {"tiny": runs.RunConfig("tiny", task, ModelConfig("AO", "ff", 4), train, 0.0)}
 save = training._save
 
 def tell(*arguments):

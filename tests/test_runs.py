@@ -21,7 +21,6 @@ TINY = RunConfig(
     model=ModelConfig("AO", "ff", hidden_size=8),
     train=TrainConfig(steps=200, batch_size=64, learning_rate=2e-2),
     accuracy_bar=0.99,
-    quick_steps=3,
 )
 
 
@@ -128,12 +127,13 @@ def test_the_hash_changes_with_every_setting():
 
 
 def test_the_hash_is_that_of_the_training_alone():
-    assert replace(TINY, name="x", accuracy_bar=0.5, quick_steps=7).hash == TINY.hash
+    assert replace(TINY, name="x", accuracy_bar=0.5).hash == TINY.hash
     spelled_out = replace(TINY.model, decoder_input="teacher", readout="both")
     assert replace(TINY, model=spelled_out).hash == TINY.hash
 
 
-def test_quick_is_another_training():
+def test_quick_is_another_training(monkeypatch):
+    monkeypatch.setattr(runs, "QUICK_STEPS", 3)
     quick = TINY.quick()
     assert quick.train == replace(TINY.train, steps=3)
     assert quick.hash != TINY.hash
@@ -324,7 +324,8 @@ def test_retraining_with_the_shipped_seed_gives_the_shipped_weights(shipped):
 
 
 @pytest.mark.parametrize("retrain", [False, True])
-def test_quick_trains_shortly_and_is_not_comparable(shipped, retrain):
+def test_quick_trains_shortly_and_is_not_comparable(shipped, retrain, monkeypatch):
+    monkeypatch.setattr(runs, "QUICK_STEPS", 3)
     before = contents(shipped)
     run = runs.obtain([NAME], quick=True, retrain=retrain, seed=2)[NAME]
     assert (run.seed, run.comparable, run.config.train.steps) == (2, False, 3)

@@ -105,6 +105,7 @@ def refresh(root: Path, names: Sequence[str] = (), *, workers: int | None = None
             if text != selected[name].read_text(encoding="utf-8"):
                 write_text(selected[name], text)
                 changed.append(name)
+            notebooks.write_pictures(root, name, notebook)
     print(f"changed: {', '.join(changed) or 'nothing'}")
     if failures:
         raise BookError("\n".join(["these chapters failed and stay as they are:", *failures]))

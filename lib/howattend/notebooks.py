@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import copy
 import hashlib
 import json
@@ -15,12 +16,15 @@ import nbformat
 import yaml
 from nbformat import NotebookNode
 
+from howattend.files import replacing
+
 MAX_BYTES = 2_000_000  # a committed chapter: beyond this a repository of figures grows too fast
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 _LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python", "pygments_lexer": "ipython3"}
 _NOTEBOOK_CHURN = {"papermill", "widgets", "vscode", "interpreter", "celltoolbar", "orig_nbformat"}
 _CELL_CHURN = {"papermill", "execution", "ExecuteTime", "collapsed", "scrolled", "trusted", "vscode"}
+_PICTURES = {("one-to-one", "fig-paths"): "one-to-one.png"}  # shown outside of their chapter
 _PAPERMILL_TAGS = {"injected-parameters", "papermill-error-cell-tag"}
 _NOT_INPUTS = {"book.py", "notebooks.py", "__main__.py"}  # they change no output of a chapter
 
@@ -114,6 +118,27 @@ def _outputs(outputs: Sequence[NotebookNode]) -> list[NotebookNode]:
         else:
             joined.append(output)
     return joined
+
+
+def write_pictures(root: Path, name: str, notebook: NotebookNode) -> None:
+    """Write the chapter's figures that the README and the opening page show, where they are not as drawn."""
+    for path, picture in pictures(root, name, notebook).items():
+        if not path.is_file() or path.read_bytes() != picture:
+            with replacing(path) as temporary:
+                temporary.write_bytes(picture)
+
+
+def pictures(root: Path, name: str, notebook: NotebookNode) -> dict[Path, bytes]:
+    """The same as paths and PNG bytes, as the executed chapter has them."""
+    return {
+        root / "book" / "_static" / file: base64.b64decode(output.data["image/png"])
+        for (chapter, cell_id), file in _PICTURES.items()
+        if chapter == name
+        for cell in notebook.cells
+        if cell.id == cell_id
+        for output in cell.outputs
+        if "image/png" in output.get("data", {})
+    }
 
 
 def inputs_digest(root: Path) -> str:

@@ -109,7 +109,7 @@ def temporal_paths(
     label_components(ax, components)
     ax.set_title(title)
     if legend:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, handletextpad=0.2, columnspacing=1.2)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, handletextpad=0.2, columnspacing=1.2)
     if inset:
         (left, bottom), (right, _) = ax.dataLim.min, ax.dataLim.max
         ax.update_datalim([(right + 0.5 * (right - left), bottom)])  # room at the right

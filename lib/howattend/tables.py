@@ -5,39 +5,39 @@ A pandas Styler prints its memory address where a page shows no HTML, so a chapt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text. A cell that repeats the one above is shown once; ``marks`` gives some cell texts a CSS class."""
+    """Rows of text in sections, each under a heading that spans all columns.
+
+    ``marks`` gives some cell texts a CSS class (book/_static/book.css has the classes).
+    """
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    marks: dict[str, str] | None = None
+    sections: Mapping[str, Sequence[Sequence[str]]]  # heading: rows
+    marks: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
-        body, above = [], [""] * len(self.columns)
-        for row in self.rows:
-            same, cells = True, []
-            for cell, last in zip(row, above, strict=True):
-                same = same and cell == last  # only from the left: a later column may repeat by chance
-                mark = (self.marks or {}).get(cell)
-                attribute = f' class="{mark}"' if mark else ""
-                cells.append(f"<td{attribute}>{'' if same else _lines(cell)}</td>")
-            body.append(f"<tr>{''.join(cells)}</tr>")
-            above = list(row)
-        return (
-            '<div class="howattend-table"><table>'
-            f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
-        )
+        head = "".join(f'<th scope="col">{escape(column)}</th>' for column in self.columns)
+        body = []
+        for heading, rows in self.sections.items():
+            span = f'<th scope="rowgroup" colspan="{len(self.columns)}">{escape(heading)}</th>'
+            body.append(f"<tbody><tr>{span}</tr>{''.join(map(self._row, rows))}</tbody>")
+        return f'<table class="howattend-table"><thead><tr>{head}</tr></thead>{"".join(body)}</table>'
+
+    def _row(self, cells: Sequence[str]) -> str:
+        def cell(text: str) -> str:
+            mark = f' class="{self.marks[text]}"' if text in self.marks else ""
+            return f"<td{mark}>{escape(text)}</td>"
+
+        return f"<tr>{''.join(map(cell, cells))}</tr>"
 
     def __repr__(self) -> str:
-        return "\n".join(" | ".join(cell.replace("\n", "; ") for cell in row) for row in [self.columns, *self.rows])
-
-
-def _lines(cell: str) -> str:
-    return "<br>".join(escape(line) for line in cell.split("\n"))
+        lines = [" | ".join(self.columns)]
+        for heading, rows in self.sections.items():
+            lines += [heading, *("  " + " | ".join(row) for row in rows)]
+        return "\n".join(lines)

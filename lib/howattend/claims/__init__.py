@@ -37,10 +37,13 @@ COLUMNS = ("claim", "run", "seed", "quantity", "value", "verdict", "accuracy", "
 def measure(claim: str, parts: Mapping[str, runs.Run]) -> Measurement:
     """One claim on runs given under the names of their parts.
 
-    Raises ValueError for a claim that is not measured and KeyError for a missing part.
+    Raises ValueError for a claim that is not measured, a missing part, or a run that the claim says nothing about.
     """
     if claim not in CLAIMS:
         raise ValueError(f"claim must be one of {', '.join(CLAIMS)}, got {claim!r}")
+    needed = {part for row in PLAN if row.claim == claim for part in row.parts}
+    if missing := needed - parts.keys():
+        raise ValueError(f"parts must hold a run for each of {sorted(needed)} of {claim}, missing {sorted(missing)}")
     return CLAIMS[claim](parts)
 
 
@@ -53,34 +56,59 @@ def measure_plan(available: Mapping[str, runs.Run], plan: Iterable[Planned] = PL
     ]
 
 
+def measure_shipped(device: str = "cpu") -> list[Measurement]:
+    """All planned rows on the shipped runs, in the plan's order, with the states of few runs in memory at a time."""
+    found: dict[int, Measurement] = {}
+    for name in dict.fromkeys(row.parts["run"] for row in PLAN):
+        rows = {index: row for index, row in enumerate(PLAN) if row.parts["run"] == name}
+        needed = {part for row in rows.values() for part in row.parts.values()}
+        available = {part: runs.load_run(part, device) for part in needed}
+        found |= dict(zip(rows, measure_plan(available, rows.values()), strict=True))
+    return [found[index] for index in sorted(found)]
+
+
 def tidy(measurements: Iterable[Measurement]) -> pd.DataFrame:
-    """One row a quantity. The claim's deciding quantity comes first and carries the verdict (True, False or empty)."""
+    """One row a quantity. The claim's deciding quantity comes first and carries the verdict: see :data:`VERDICTS`."""
     rows = []
     for found in measurements:
+        verdict = "" if found.verdict is None else str(found.verdict)
+        verdict = verdict if found.comparable else NOT_COMPARABLE
         for index, (quantity, value) in enumerate(found.quantities.items()):
-            verdict = "" if index or found.verdict is None else str(found.verdict)
-            run = found.run
-            rows.append((found.claim, run.name, run.seed, quantity, value, verdict, run.accuracy, run.config.hash))
+            shown, origin = "" if index else verdict, (found.accuracy, found.config_hash)
+            rows.append((found.claim, found.run, found.seed, quantity, value, shown, *origin))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-VERDICT_MARKS = {"reproduced": "verdict-yes", "not reproduced": "verdict-no"}
+NOT_COMPARABLE = "not comparable"
+#: What the verdict column holds, and how a chapter says it.
+VERDICTS = {
+    "True": "reproduced",
+    "False": "not reproduced",
+    "": "reported",
+    NOT_COMPARABLE: "not comparable (quick training)",
+}
+_MARKS = {"reproduced": "verdict-yes", "not reproduced": "verdict-no"}
 
 
-def summary(measurements: Iterable[Measurement]) -> Table:
-    """The claims table of a chapter: what the paper says, the criterion, and what each run measured."""
-    rows = []
-    for found in measurements:
-        criterion = CRITERIA[found.claim]
-        values = "\n".join(f"{quantity} {format_value(value)}" for quantity, value in found.quantities.items())
-        paper = f"{found.claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
-        rows.append((paper, criterion.reproduced_if, found.run.name, values, found.verdict_text))
-    return Table(("the paper", "reproduced if", "run", "measured", "verdict"), rows, VERDICT_MARKS)
+def summary(rows: pd.DataFrame) -> Table:
+    """The claims table of a chapter, from the rows of :func:`tidy` or :func:`read_results`: what the paper says, the
+    criterion, and what each run measured.
+    """
+    sections: dict[str, list[tuple[str, str, str]]] = {}
+    for (claim, run), found in rows.groupby(["claim", "run"], sort=False):
+        criterion = CRITERIA[claim]
+        heading = f"{claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
+        values = " · ".join(format_quantity(row.quantity, row.value) for row in found.itertuples())
+        row = run, values, VERDICTS[found["verdict"].iloc[0]]
+        sections.setdefault(f"{heading} — reproduced if: {criterion.reproduced_if}", []).append(row)
+    return Table(("run", "measured", "verdict"), sections, _MARKS)
 
 
-def format_value(value: float) -> str:
-    """Two digits behind the point, or two significant ones for small numbers: another processor changes nothing."""
-    return f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
+def format_quantity(quantity: str, value: float) -> str:
+    """A quantity as text, with two digits behind the point, or two significant: another processor changes nothing."""
+    if quantity.startswith("accuracy"):
+        return f"{quantity} = {value:.2%}"
+    return f"{quantity} = {value:.2f}" if abs(value) >= 0.0995 or value == 0 else f"{quantity} = {value:.2g}"
 
 
 def results_path(name: str = "claims") -> Path:
@@ -120,13 +148,15 @@ __all__ = [
     "CLAIMS",
     "CRITERIA",
     "PLAN",
+    "VERDICTS",
     "Criterion",
     "Measurement",
     "Planned",
     "compare",
-    "format_value",
+    "format_quantity",
     "measure",
     "measure_plan",
+    "measure_shipped",
     "read_results",
     "results_path",
     "summary",

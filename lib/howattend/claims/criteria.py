@@ -33,15 +33,21 @@ CRITERIA: dict[str, Criterion] = _read()
 
 @dataclass(frozen=True)
 class Measurement:
-    """A claim measured on a run. The first of ``quantities`` is the one that the claim is named after."""
+    """A claim measured on a run. It keeps none of the run's states, so that many can be held."""
 
     claim: str
-    run: Run
-    quantities: Mapping[str, float]
+    run: str
+    seed: int
+    quantities: Mapping[str, float]  # the first is the one that the claim is named after
     verdict: bool | None  # None where the criterion only asks for a report
+    accuracy: float
+    config_hash: str
+    comparable: bool
 
-    @property
-    def verdict_text(self) -> str:
-        if not self.run.comparable:
-            return "not comparable (quick training)"
-        return {None: "reported", True: "reproduced", False: "not reproduced"}[self.verdict]
+    @classmethod
+    def of(cls, claim: str, run: Run, verdict: bool | None, quantities: Mapping[str, float]) -> Measurement:
+        """What was measured on a run."""
+        verdict = None if verdict is None else bool(verdict)
+        plain = {quantity: float(value) for quantity, value in quantities.items()}
+        origin = run.accuracy, run.config.hash, run.comparable
+        return cls(claim, run.name, run.seed, plain, verdict, *origin)

@@ -10,7 +10,7 @@ from howattend import statistics
 from howattend.analysis import Run, array
 from howattend.claims.criteria import CRITERIA, Measurement
 from howattend.claims.escan import task_of
-from howattend.claims.shared import Runs, measurement
+from howattend.claims.shared import Runs
 from howattend.tasks import Kind, Role
 
 #: The offsets t − s of Fig. 5b and 6d.
@@ -51,7 +51,7 @@ def twice_splits(runs: Runs) -> Measurement:
     run, limits = runs["run"], CRITERIA["D1"].limits
     found, every = (_clusters(run, mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
     verdict = found["silhouette"] >= limits["silhouette"] and found["own verb nearest"] >= limits["nearest"]
-    return measurement("D1", run, verdict, found | {f"{name}, all steps": value for name, value in every.items()})
+    return Measurement.of("D1", run, verdict, found | {f"{name}, all steps": value for name, value in every.items()})
 
 
 def twice_is_one(runs: Runs) -> Measurement:
@@ -59,7 +59,7 @@ def twice_is_one(runs: Runs) -> Measurement:
     run = runs["run"]
     found, every = (_clusters(run, mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
     quantities = found | {f"{name}, all steps": value for name, value in every.items()}
-    return measurement("D2", run, found["silhouette"] <= CRITERIA["D2"].limits["silhouette"], quantities)
+    return Measurement.of("D2", run, found["silhouette"] <= CRITERIA["D2"].limits["silhouette"], quantities)
 
 
 def temporal_dots(run: Run) -> np.ndarray:
@@ -102,7 +102,7 @@ def twice_hides(runs: Runs) -> Measurement:
     }
     lowest = min(shares.values())
     quantities = {"lowest share": lowest, **shares, "μD·μE largest at s": ranked(0, 0)}
-    return measurement("D3", run, lowest >= CRITERIA["D3"].limits["share"], quantities)
+    return Measurement.of("D3", run, lowest >= CRITERIA["D3"].limits["share"], quantities)
 
 
 def offsets_of_words(runs: Runs) -> Measurement:
@@ -123,7 +123,7 @@ def offsets_of_words(runs: Runs) -> Measurement:
         "and, share of offsets negative": np.mean(profiles["and"][np.isfinite(profiles["and"])] < limits["sign"]),
         "twice, share of offsets negative": np.mean(profiles["twice"][np.isfinite(profiles["twice"])] < limits["sign"]),
     }
-    return measurement("D4", run, hide and line.slope > limits["slope"], quantities)
+    return Measurement.of("D4", run, hide and line.slope > limits["slope"], quantities)
 
 
 CLAIMS = {"D1": twice_splits, "D2": twice_is_one, "D3": twice_hides, "D4": offsets_of_words}

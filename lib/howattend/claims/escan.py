@@ -13,7 +13,7 @@ from torch import Tensor
 from howattend import statistics
 from howattend.analysis import Run, array
 from howattend.claims.criteria import CRITERIA, Measurement
-from howattend.claims.shared import Runs, delta_share, mean_variance_drop, measurement
+from howattend.claims.shared import Runs, delta_share, mean_variance_drop
 from howattend.tasks import ExtendedSCAN
 
 #: E5 is about a prediction that moves: by at least so many steps (its row in claims.toml) from first to last.
@@ -30,7 +30,7 @@ def task_of(run: Run) -> ExtendedSCAN:
 def accuracy(runs: Runs) -> Measurement:
     """E1: free-running word accuracy."""
     run = runs["run"]
-    return measurement("E1", run, run.accuracy >= CRITERIA["E1"].limits["accuracy"], {"accuracy": run.accuracy})
+    return Measurement.of("E1", run, run.accuracy >= CRITERIA["E1"].limits["accuracy"], {"accuracy": run.accuracy})
 
 
 def temporal_share(runs: Runs) -> Measurement:
@@ -43,7 +43,7 @@ def temporal_share(runs: Runs) -> Measurement:
         "absolute share": run.shares.absolute[0, 0],
         "share, all steps": run.shares_all_steps.signed[0, 0],
     }
-    return measurement("E2", run, value >= CRITERIA["E2"].limits["share"], quantities)
+    return Measurement.of("E2", run, value >= CRITERIA["E2"].limits["share"], quantities)
 
 
 def three_terms(runs: Runs) -> Measurement:
@@ -56,7 +56,7 @@ def three_terms(runs: Runs) -> Measurement:
         "absolute share": run.shares.absolute[0].sum(),
         "share, all steps": run.shares_all_steps.signed[0].sum(),
     }
-    return measurement("E3", run, abs(value - 1) <= CRITERIA["E3"].limits["deviation"], quantities)
+    return Measurement.of("E3", run, abs(value - 1) <= CRITERIA["E3"].limits["deviation"], quantities)
 
 
 def variance_drop(runs: Runs) -> Measurement:
@@ -64,7 +64,7 @@ def variance_drop(runs: Runs) -> Measurement:
     run = runs["run"]
     value, every = (mean_variance_drop(run, mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
     limit = CRITERIA["E4"].limits[run.architecture.lower()]
-    return measurement("E4", run, value >= limit, {"variance drop": value, "variance drop, all steps": every})
+    return Measurement.of("E4", run, value >= limit, {"variance drop": value, "variance drop, all steps": every})
 
 
 def offset_peaks(runs: Runs) -> Measurement:
@@ -101,7 +101,7 @@ def offset_peaks(runs: Runs) -> Measurement:
         "slope, all steps": line_of_all.slope,
         "mean error, all steps": np.abs(whole - every[reached]).mean(),
     }
-    return measurement("E5", run, follows if abs(drift) >= MOVES else None, quantities)
+    return Measurement.of("E5", run, follows if abs(drift) >= MOVES else None, quantities)
 
 
 def readout_dictionary(runs: Runs) -> Measurement:
@@ -114,7 +114,7 @@ def readout_dictionary(runs: Runs) -> Measurement:
     silent = [index for index, word in enumerate(words) if word not in actions]
     share = (chosen == expected).mean()
     quantities = {"words": share, "readouts largest on a word without output": np.isin(chosen, silent).sum()}
-    return measurement("E6", run, share >= CRITERIA["E6"].limits["words"], quantities)
+    return Measurement.of("E6", run, share >= CRITERIA["E6"].limits["words"], quantities)
 
 
 def _ends(run: Run, mask: Tensor) -> dict[str, float]:
@@ -141,7 +141,7 @@ def subphrase_ends(runs: Runs) -> Measurement:
         "on the last word, all steps": _ends(run, run.trace.decoder_mask)["last word"],
         "AO's, all steps": _ends(ao, ao.trace.decoder_mask)["last word"],
     }
-    return measurement("E7", run, verdict, quantities)
+    return Measurement.of("E7", run, verdict, quantities)
 
 
 def word_before_twice(runs: Runs) -> Measurement:
@@ -167,7 +167,7 @@ def word_before_twice(runs: Runs) -> Measurement:
         "on the word before, any T": share(run.test.alignment, common),
         "at s − 1, all steps": share(before, run.trace.decoder_mask & same),
     }
-    return measurement("E8", run, value >= CRITERIA["E8"].limits["share"], quantities)
+    return Measurement.of("E8", run, value >= CRITERIA["E8"].limits["share"], quantities)
 
 
 def encoder_deltas(runs: Runs) -> Measurement:
@@ -181,7 +181,7 @@ def encoder_deltas(runs: Runs) -> Measurement:
         "AO's": of_ao,
         "delta share, all steps": delta_share(run, run.trace.encoder_mask),
     }
-    return measurement("E9", run, verdict, quantities)
+    return Measurement.of("E9", run, verdict, quantities)
 
 
 CLAIMS = {

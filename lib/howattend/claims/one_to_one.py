@@ -12,13 +12,13 @@ import torch
 from howattend import statistics
 from howattend.analysis import array
 from howattend.claims.criteria import CRITERIA, Measurement
-from howattend.claims.shared import Runs, delta_share, mean_variance_drop, measurement
+from howattend.claims.shared import Runs, delta_share, mean_variance_drop
 
 
 def accuracy(runs: Runs) -> Measurement:
     """O1: free-running word accuracy."""
     run = runs["run"]
-    return measurement("O1", run, run.accuracy >= CRITERIA["O1"].limits["accuracy"], {"accuracy": run.accuracy})
+    return Measurement.of("O1", run, run.accuracy >= CRITERIA["O1"].limits["accuracy"], {"accuracy": run.accuracy})
 
 
 def temporal_attention(runs: Runs) -> Measurement:
@@ -33,7 +33,7 @@ def temporal_attention(runs: Runs) -> Measurement:
     attention, steps = array(trace.attention), array(run.common_decoder_mask)
     distance = statistics.total_variation(temporal[steps], attention[steps]).mean()
     to_mean = statistics.distance_to_mean_attention(attention, array(run.test.source_lengths), steps)
-    return measurement(
+    return Measurement.of(
         "O2",
         run,
         common.signed[0, 0] >= limits["share"] and agreement >= limits["argmax"],
@@ -58,7 +58,7 @@ def dimensions(runs: Runs) -> Measurement:
     circle = statistics.circle(encoder)
     content = list(run.task.target_vocabulary.content_ids)
     verdict = variance >= CRITERIA["O3"].limits["variance"] if run.config.model.architecture == "AED" else None
-    return measurement(
+    return Measurement.of(
         "O3",
         run,
         verdict,
@@ -81,7 +81,7 @@ def encoder_deltas(runs: Runs) -> Measurement:
     value = delta_share(run, run.common_encoder_mask)
     every = delta_share(run, run.trace.encoder_mask)
     verdict = value <= CRITERIA["O4"].limits["delta"]
-    return measurement("O4", run, verdict, {"delta share": value, "delta share, all steps": every})
+    return Measurement.of("O4", run, verdict, {"delta share": value, "delta share, all steps": every})
 
 
 def decoder_input_delta(runs: Runs) -> Measurement:
@@ -90,7 +90,9 @@ def decoder_input_delta(runs: Runs) -> Measurement:
     part, temporal = array(run.decoder_input_delta), array(run.decoder.temporal)
     value = statistics.energy_ratio(part, temporal, array(run.common_decoder_mask))
     every = statistics.energy_ratio(part, temporal, array(run.trace.decoder_mask))
-    return measurement("O5", run, value <= CRITERIA["O5"].limits["ratio"], {"ratio": value, "ratio, all steps": every})
+    return Measurement.of(
+        "O5", run, value <= CRITERIA["O5"].limits["ratio"], {"ratio": value, "ratio, all steps": every}
+    )
 
 
 def orthogonality(runs: Runs) -> Measurement:
@@ -103,7 +105,7 @@ def orthogonality(runs: Runs) -> Measurement:
     for name, path in (("encoder", run.encoder_path), ("decoder", run.decoder_path)):
         directions = path[:steps] - path[:steps].mean(0)
         found[name] = statistics.orthogonality(directions, vectors, mask, states, pairing="step")
-    return measurement(
+    return Measurement.of(
         "O6",
         run,
         all(side.value < side.null_high for side in found.values()),
@@ -121,7 +123,7 @@ def readout_dictionary(runs: Runs) -> Measurement:
     """O7: each word's context readout is largest on the input component of the word that it translates."""
     run = runs["run"]
     share = statistics.dictionary_agreement(run.readouts("context"), run.inputs, np.arange(len(run.inputs)))
-    return measurement("O7", run, share >= CRITERIA["O7"].limits["words"], {"words": share})
+    return Measurement.of("O7", run, share >= CRITERIA["O7"].limits["words"], {"words": share})
 
 
 def simplex(runs: Runs) -> Measurement:
@@ -130,7 +132,7 @@ def simplex(runs: Runs) -> Measurement:
     many = statistics.simplex_deviation(runs["words8"].inputs)
     limit = CRITERIA["O8"].limits["deviation"]
     quantities = {"largest deviation": max(few, many), "N = 3": few, "N = 8": many}
-    return measurement("O8", runs["run"], max(few, many) <= limit, quantities)
+    return Measurement.of("O8", runs["run"], max(few, many) <= limit, quantities)
 
 
 def readout_logits(runs: Runs) -> Measurement:
@@ -149,7 +151,7 @@ def readout_logits(runs: Runs) -> Measurement:
         **{name: common[name] for name in ("context", "state", "bias")},
         "context, all steps": every["context"],
     }
-    return measurement("O9", run, verdict, quantities)
+    return Measurement.of("O9", run, verdict, quantities)
 
 
 def unattended_paths(runs: Runs) -> Measurement:
@@ -160,7 +162,7 @@ def unattended_paths(runs: Runs) -> Measurement:
     rows = torch.arange(len(run.test))
     last = run.trace.encoder_states[rows, run.test.source_lengths - 1]
     delta, ao = delta_share(run, run.common_encoder_mask), delta_share(runs["ao"], runs["ao"].common_encoder_mask)
-    return measurement(
+    return Measurement.of(
         "O10",
         run,
         min(adjacent) >= limits["adjacent"] and delta >= limits["times_ao"] * ao,
@@ -178,10 +180,12 @@ def unattended_paths(runs: Runs) -> Measurement:
 def variance_drop(runs: Runs) -> Measurement:
     """O11: the temporal share of the score, and of the variance of a word's states."""
     run = runs["run"]
-    common, every = (mean_variance_drop(run, mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
-    share = run.shares.signed[0, 0]
-    quantities = {"variance drop": common, "variance drop, all steps": every, "share": share}
-    return measurement("O11", run, None, quantities)
+    quantities = {
+        "variance drop": mean_variance_drop(run, run.common_encoder_mask),
+        "variance drop, all steps": mean_variance_drop(run, run.trace.encoder_mask),
+        "share": run.shares.signed[0, 0],
+    }
+    return Measurement.of("O11", run, None, quantities)
 
 
 def readouts_apart(runs: Runs) -> Measurement:
@@ -189,7 +193,7 @@ def readouts_apart(runs: Runs) -> Measurement:
     run = runs["run"]
     found = statistics.readout_orthogonality(run.readouts("context"), run.readouts("state"))
     quantities = {"|cos|": found.value, "null, 95 %": found.null_high, "null, mean": found.null_mean}
-    return measurement("O12", run, found.value < found.null_high, quantities)
+    return Measurement.of("O12", run, found.value < found.null_high, quantities)
 
 
 CLAIMS = {
@@ -207,16 +211,19 @@ CLAIMS = {
     "O12": readouts_apart,
 }
 
-_AED, _AO, _VED, _TEACHER = (f"one_to_one-{name}" for name in ("aed-gru", "ao-gru", "ved-gru", "aed-gru-teacher"))
-#: The rows of the ledger: claim, and the run of each part. The teacher-forced AED stands beside as a condition.
+_AED, _AO, _VED = (f"one_to_one-{name}-gru" for name in ("aed", "ao", "ved"))
+_FED = (_AED, f"{_AED}-teacher", f"{_AED}-l2_1e-5", f"{_AED}-teacher-l2_1e-5")  # what it is fed, and how strong L2 is
+#: The rows of the ledger: claim, and the run of each part. What depends on the fed word or on L2 has a row for each.
 PLAN: list[tuple[str, dict[str, str]]] = [
-    *((claim, {"run": run}) for claim in ("O1", "O2") for run in (_AED, _AO, _TEACHER)),
+    *(("O1", {"run": run}) for run in (_AED, _AO)),
+    *(("O2", {"run": run}) for run in (*_FED, _AO)),
     *(("O3", {"run": run}) for run in (_AED, _AO, _VED)),
-    *(("O4", {"run": run}) for run in (_AED, _AO, _TEACHER)),
-    *(("O5", {"run": run}) for run in (_AED, _TEACHER)),
+    *(("O4", {"run": run}) for run in (*_FED, _AO)),
+    *(("O5", {"run": run}) for run in _FED),
     *((claim, {"run": run}) for claim in ("O6", "O7") for run in (_AED, _AO)),
-    *(("O8", {"run": run, "words8": f"{run}-words8"}) for run in (_AED, _AO)),
+    *(("O8", {"run": f"{run}{l2}", "words8": f"{run}-words8{l2}"}) for run in (_AED, _AO) for l2 in ("", "-l2_1e-3")),
     *(("O9", {"run": run}) for run in (_AED, _AO)),
     ("O10", {"run": _VED, "ao": _AO}),
-    *((claim, {"run": run}) for claim in ("O11", "O12") for run in (_AED, _AO)),
+    *(("O11", {"run": run}) for run in (_AED, _AO)),
+    *(("O12", {"run": f"{run}{l2}"}) for run in (_AED, _AO) for l2 in ("", "-l2_1e-3")),
 ]

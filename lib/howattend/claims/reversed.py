@@ -7,7 +7,7 @@ import numpy as np
 from howattend import decomposition, statistics
 from howattend.analysis import Run, array
 from howattend.claims.criteria import CRITERIA, Measurement
-from howattend.claims.shared import Runs, measurement
+from howattend.claims.shared import Runs
 
 
 def paths_by_length(run: Run) -> dict[int, tuple[np.ndarray, np.ndarray]]:
@@ -47,7 +47,7 @@ def anti_diagonal(runs: Runs) -> Measurement:
     if lengths > 1:
         quantities["argmax, lengths mixed"] = mixed
     quantities["share"] = run.shares.signed[0, 0]
-    return measurement("R1", run, quantities["argmax"] >= CRITERIA["R1"].limits["argmax"], quantities)
+    return Measurement.of("R1", run, quantities["argmax"] >= CRITERIA["R1"].limits["argmax"], quantities)
 
 
 CLAIMS = {"R1": anti_diagonal}

@@ -8,15 +8,8 @@ import torch
 
 from howattend import statistics
 from howattend.analysis import Run, array
-from howattend.claims.criteria import Measurement
 
 Runs = Mapping[str, Run]
-
-
-def measurement(claim: str, run: Run, verdict: bool | None, quantities: dict[str, float]) -> Measurement:
-    """A measurement in plain Python numbers."""
-    plain = {name: float(value) for name, value in quantities.items()}
-    return Measurement(claim, run, plain, None if verdict is None else bool(verdict))
 
 
 def delta_share(run: Run, mask: torch.Tensor) -> float:

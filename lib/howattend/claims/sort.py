@@ -7,7 +7,7 @@ from torch import Tensor
 from howattend import alignment, statistics
 from howattend.analysis import Run, array
 from howattend.claims.criteria import CRITERIA, Measurement
-from howattend.claims.shared import Runs, measurement
+from howattend.claims.shared import Runs
 
 _TEMPORAL, _INPUT, _DELTA = range(3)  # rows (decoder) and columns (encoder) of the nine terms
 
@@ -75,7 +75,7 @@ def sort_alignment(runs: Runs) -> Measurement:
         "hD·χE, all steps": every[:, _INPUT].sum(),
     }
     small = signed[_TEMPORAL, _TEMPORAL] <= limits["temporal"]
-    return measurement("S1", run, small and (largest or state_input >= limits["state_input"]), quantities)
+    return Measurement.of("S1", run, small and (largest or state_input >= limits["state_input"]), quantities)
 
 
 CLAIMS = {"S1": sort_alignment}

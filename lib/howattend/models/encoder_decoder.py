@@ -138,7 +138,9 @@ class EncoderDecoder(nn.Module):
         frozen = encoded.detach()
         states, fed, predicted = [], [], []
         for step in range(steps):
-            projected = table[word] if positions is None else table[word] + positions[step]
+            projected = nn.functional.embedding(word, table)
+            if positions is not None:
+                projected = projected + positions[step]
             state = self.decoder.step(projected, state if self.config.is_recurrent else None)
             states.append(state[0])
             fed.append(word)

@@ -1,0 +1,39 @@
+"""The chapters' parameters ``retrain`` and ``quick``, with real trainings: the slowest tests of the book."""
+
+import papermill
+import torch
+
+from howattend import files, notebooks, runs
+
+
+def test_retraining_really_trains(monkeypatch):
+    """No shipped weights are read, the weights are others, and the network is as good."""
+    name = "one_to_one-ao-gru"
+    shipped = runs.load(name)
+
+    def refuse(path, *arguments):
+        raise AssertionError(f"a retraining read {path}")
+
+    with monkeypatch.context() as guard:
+        guard.setattr(runs, "load", refuse)
+        guard.setattr(runs, "manifest", refuse)
+        guard.setattr(files, "load_tensors", refuse)
+        run = runs.obtain([name], retrain=True, seed=1)[name]
+        assert run.accuracy >= runs.config(name).accuracy_bar
+    assert run.seed == 1
+    assert run.comparable
+    for key, value in run.model.state_dict().items():
+        if key != "readout_bias":  # which begins at zero with every seed
+            assert not torch.allclose(value, shipped.state_dict()[key], atol=1e-3)
+
+
+def test_a_quick_chapter_marks_its_claims(root, tmp_path):
+    """Six networks, trained for about two minutes in all; every verdict says that it is not comparable."""
+    source, result = root / "book" / "one-to-one.ipynb", tmp_path / "quick.ipynb"
+    papermill.execute_notebook(source, result, {"quick": True}, cwd=root / "book", progress_bar=False)
+    cells = {cell.id: cell for cell in notebooks.read(result).cells}
+    lines = cells["claims"].outputs[0].data["text/plain"].splitlines()[1:]
+    verdicts = [line.rsplit(" | ", 1)[1] for line in lines if line.startswith("  ")]
+    assert len(verdicts) > 20
+    assert set(verdicts) == {"not comparable (quick training)"}
+    assert "networks trained here" in cells["ledger"].outputs[0].text
