@@ -23,7 +23,7 @@ ALL = {name: claim for module in MODULES for name, claim in module.CLAIMS.items(
 def untrained(task, architecture="AED", size=400, **model):
     """A run of a network that has learnt nothing, on a small test set."""
     settings = ModelConfig(architecture, **{"hidden_size": 16} | model)
-    config = runs.RunConfig("untrained", task, settings, TrainConfig(1), 0.9, 1)
+    config = runs.RunConfig("untrained", task, settings, TrainConfig(1), 0.9)
     run = Run(config, config.new_model(0), 0)
     run.__dict__["test"] = task.sample(size, 1)
     return run
