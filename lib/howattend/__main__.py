@@ -63,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     results = command("claims", _claims, "measure every claim on the shipped runs and record it in data/results")
     results.add_argument("--check", action="store_true", help="compare with what is recorded, and write nothing")
     results.add_argument("--device", default="cpu")
+    failures = command("failures", _failures, "train what cannot learn its task and record how far it gets")
+    failures.add_argument("--device", default="cpu")
     test = commands.add_parser("test", parents=[root], help="lint, every test, and a new run of every chapter")
     test.add_argument("arguments", nargs="*", metavar="PYTEST-ARGUMENT", help="instead of the folders tests and book")
     test.set_defaults(command=_test)
@@ -139,6 +141,11 @@ def _claims(options: argparse.Namespace) -> int:
         print(differing.to_string(index=False) if len(differing) else "all measured values agree with the records")
         return int(len(differing) > 0)
     print(f"{claims.write_results(measured)}: {len(claims.tidy(measured))} values of {len(measured)} measurements")
+    return 0
+
+
+def _failures(options: argparse.Namespace) -> int:
+    print(runs.record_failures(device=options.device).drop(columns="config_hash").to_string(index=False))
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from howattend import files, runs
-from howattend.claims import one_to_one
+from howattend.claims import one_to_one, reversed, sort
 from howattend.claims.criteria import CRITERIA, Criterion, Measurement
 from howattend.tables import Table
 
@@ -18,7 +18,7 @@ Claim = Callable[[Mapping[str, runs.Run]], Measurement]
 
 #: Every claim that is measured. A function takes the runs under the names of their parts: "run" is the one that the
 #: claim is about, others ("ao", "words8") are what it is compared with.
-CLAIMS: dict[str, Claim] = dict(one_to_one.CLAIMS)
+CLAIMS: dict[str, Claim] = {**one_to_one.CLAIMS, **reversed.CLAIMS, **sort.CLAIMS}
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,9 @@ class Planned:
     parts: Mapping[str, str]
 
 
-PLAN: tuple[Planned, ...] = tuple(Planned(claim, parts) for claim, parts in one_to_one.PLAN)
+PLAN: tuple[Planned, ...] = tuple(
+    Planned(claim, parts) for module in (one_to_one, reversed, sort) for claim, parts in module.PLAN
+)
 
 COLUMNS = ("claim", "run", "seed", "quantity", "value", "verdict", "accuracy", "config_hash")
 
