@@ -146,17 +146,21 @@ def test_nothing_is_recorded_that_is_not_measured(measured):
     assert not recorded.duplicated(keys).any()
 
 
-def test_the_chapter_prints_the_recorded_numbers(root):
-    """The tables of claims in the committed one-to-one chapter, cell by cell, beside data/results."""
+def test_the_chapters_print_the_recorded_numbers(root):
+    """The tables of claims in the committed chapters, cell by cell, beside data/results: each row in one chapter."""
     shown = {}
-    for cell in notebooks.read(root / "book" / "one-to-one.ipynb").cells:
-        if cell.id in ("claims", "conditions"):
+    for path in sorted((root / "book").glob("*.ipynb")):
+        for cell in notebooks.read(path).cells:
+            if cell.id not in ("claims", "conditions"):
+                continue
             table = BeautifulSoup(cell.outputs[0].data["text/html"], "html.parser")
             for section in table.find_all("tbody"):
                 heading, *rows = section.find_all("tr")
                 for row in rows:
                     run, values, verdict = (column.get_text() for column in row.find_all("td"))
-                    shown[heading.get_text().split(".")[0], run] = values.split(" · "), verdict
+                    key = heading.get_text().split(".")[0], run
+                    assert key not in shown, f"{key} is in two tables, the second in {path.name}"
+                    shown[key] = values.split(" · "), verdict
     expected = {
         key: (
             [claims.format_quantity(row.quantity, row.value) for row in rows.itertuples()],

@@ -11,7 +11,7 @@ import torch
 from howattend import files, runs, training
 from howattend.models import ModelConfig
 from howattend.runs import RunConfig
-from howattend.tasks import OneToOne, Reversed
+from howattend.tasks import OneToOne, Reversed, Sorted
 from howattend.training import TrainConfig
 
 NAME = "one_to_one-ao-ff"
@@ -151,9 +151,9 @@ def test_an_unknown_run_is_answered_with_the_known_ones():
 # ---- the registry of the book ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", runs.REGISTRY)
+@pytest.mark.parametrize("name", [*runs.REGISTRY, *runs.FAILURES])
 def test_a_name_says_task_architecture_cell_and_what_departs_from_the_defaults(name):
-    config = runs.REGISTRY[name]
+    config = runs.config(name)
     parts = name.split("-")
     assert config.name == name
     assert parts[:3] == [config.task.name, config.model.architecture.lower(), config.model.cell]
@@ -175,13 +175,69 @@ def test_the_registry_has_the_runs_of_the_chapters():
         "one_to_one-aed-gru-teacher",
         "one_to_one-aed-gru-words8",
         "one_to_one-ao-gru-words8",
+        "reversed-aed-gru",
+        "reversed-ao-gru",
+        "reversed-aed-gru-varied",
+        "sort-aed-gru",
     } <= set(runs.REGISTRY)
+    assert not set(runs.REGISTRY) & set(runs.FAILURES)
     assert len({config.hash for config in runs.REGISTRY.values()}) == len(runs.REGISTRY)
     assert runs.REGISTRY["one_to_one-aed-gru"].task == OneToOne(num_words=3, min_length=15, max_length=20)
     assert runs.REGISTRY["one_to_one-aed-gru"].model == ModelConfig("AED", "gru", 128)
     assert runs.REGISTRY["one_to_one-ao-gru-words8"].task.num_words == 8
+    assert runs.REGISTRY["reversed-ao-gru"].task == Reversed(num_words=3, min_length=20, max_length=20)
+    assert runs.REGISTRY["reversed-aed-gru-varied"].task == Reversed(num_words=3, min_length=15, max_length=20)
+    assert runs.REGISTRY["sort-aed-gru"].task == Sorted(num_words=8, min_length=8, max_length=12)
     for name, config in runs.REGISTRY.items():
-        assert config.accuracy_bar >= (0.99 if "-ved-" in name else 0.999)
+        assert config.accuracy_bar >= (0.99 if "-ved-" in name or name.startswith("sort-") else 0.999)
+
+
+# ---- what does not learn its task --------------------------------------------------------------------------------
+
+
+def test_a_failure_is_trained_like_the_runs_that_train():
+    """Same steps, batches and learning rate as the architecture's own runs; the L2 is theirs, or weaker."""
+    for config in runs.FAILURES.values():
+        trained = runs.REGISTRY["one_to_one-ao-gru"].train
+        assert config.model == runs.REGISTRY["one_to_one-ao-gru"].model
+        assert replace(config.train, l2=trained.l2) == trained
+        assert config.train.l2 <= trained.l2
+
+
+def test_the_recorded_failures_are_those_of_the_registry_and_do_fail():
+    rows = runs.read_failures().set_index("run")
+    assert set(rows.index) == set(runs.FAILURES)
+    for name, config in runs.FAILURES.items():
+        assert rows.loc[name, "config_hash"] == config.hash
+        assert rows.loc[name, "steps"] == config.train.steps
+        assert rows.loc[name, "l2"] == config.train.l2
+        assert 0 < rows.loc[name, "accuracy"] < config.accuracy_bar
+
+
+def test_a_failure_has_no_weights_and_says_so():
+    with pytest.raises(FileNotFoundError, match=r"sort-ao-gru does not learn its task, .*failures\.csv"):
+        runs.load("sort-ao-gru")
+
+
+def test_failures_are_recorded_once(empty, monkeypatch):
+    fails = replace(TINY, name="sort-ao-ff", train=replace(TINY.train, steps=2))
+    monkeypatch.setattr(runs, "FAILURES", {fails.name: fails})
+    with pytest.raises(FileNotFoundError, match="howattend failures"):
+        runs.read_failures()
+    rows = runs.record_failures()
+    assert rows.equals(runs.read_failures())
+    row = rows.iloc[0]
+    assert (len(rows), row.run, row.seed, row.steps, row.l2) == (1, fails.name, 0, 2, fails.train.l2)
+    assert row.accuracy < fails.accuracy_bar
+    monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("trained again"))
+    assert runs.record_failures().equals(rows)
+
+
+def test_a_failure_that_learns_its_task_is_not_recorded(empty, monkeypatch):
+    monkeypatch.setattr(runs, "FAILURES", {NAME: TINY})
+    with pytest.raises(RuntimeError, match="learns its task"):
+        runs.record_failures()
+    assert not runs.failures_path().exists()
 
 
 # ---- shipping and loading ----------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
     for architecture in ("AED", "AO"):
         add(f"reversed-{architecture.lower()}-gru", Reversed(min_length=20, max_length=20), architecture)
     add("reversed-aed-gru-varied", Reversed(), "AED")
-    add("sort-aed-gru", Sorted(), "AED", bar=0.99)
+    add("sort-aed-gru", Sorted(), "AED", l2=1e-3, bar=0.99)
     # Where to attend depends on more than a position and a word, which are all that AO's states know. Its failure is to
     # be no matter of the L2.
     for l2, suffix in ((None, ""), (1e-4, "-l2_1e-4")):
