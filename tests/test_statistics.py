@@ -525,6 +525,18 @@ def arguments():
         "mean_attention": dict(attention=attention, lengths=lengths, decoder_mask=target),
         "distance_to_mean_attention": dict(attention=attention, lengths=lengths, decoder_mask=target),
         "argmax_agreement": dict(scores=rng.standard_normal((S, T)), expected=np.arange(S)),
+        "distance_to_attention": dict(
+            scores=rng.standard_normal((M, S, T)), attention=attention, encoder_mask=source, decoder_mask=target
+        ),
+        "top_weights_on": dict(attention=attention, steps=rng.integers(0, T, (M, S)), mask=target),
+        "ranked_steps": dict(scores=rng.standard_normal((S, T)), rank=1),
+        "peak_steps": dict(scores=rng.standard_normal((S, T))),
+        "silhouette": dict(points=words, labels=np.arange(V) % 2),
+        "nearest_centre_share": dict(points=words, labels=np.arange(V) % 2, centres=path),
+        "mean_by_offset": dict(
+            values=rng.standard_normal((M, S, T)), mask=np.ones((M, S, T), bool), offsets=np.arange(-2, 3)
+        ),
+        "negative_share": dict(values=rng.standard_normal((M, S)), mask=target),
         "principal_components": dict(point_sets=encoder, count=2),
         "explained_variance": dict(point_sets=encoder, count=2),
         "circle": dict(path=path),
@@ -552,6 +564,7 @@ def arguments():
         ),
         "spearman": dict(x=np.arange(V), y=np.arange(V)),
         "t_interval": dict(values=rng.standard_normal(V)),
+        "fit_line": dict(x=np.arange(V), y=rng.standard_normal(V)),
     }
 
 
@@ -619,6 +632,7 @@ def test_wrong_kind(function, argument):
 
 # Where one axis fewer is allowed, or broadcasts.
 FREE = {("softmax", "mask"), ("energy_ratio", "reference")}
+FREE |= {("distance_to_attention", "scores"), ("mean_by_offset", "mask")}
 FREE |= {("mean_absolute_cosine", "a"), ("mean_absolute_cosine", "b")}
 FREE |= {("principal_components", "point_sets"), ("explained_variance", "point_sets")}
 
@@ -631,7 +645,8 @@ def test_wrong_number_of_axes(function, argument):
 
 
 # Scores may hold NaN: a step without a component has no score.
-REAL = [(f, a) for f, a in ARRAYS if VALID[f][a].dtype == np.float64 and (f, a) != ("argmax_agreement", "scores")]
+GAPS = {(function, "scores") for function in ("argmax_agreement", "peak_steps", "ranked_steps")}
+REAL = [(f, a) for f, a in ARRAYS if VALID[f][a].dtype == np.float64 and (f, a) not in GAPS]
 
 
 @pytest.mark.parametrize(("function", "argument"), REAL)
@@ -665,6 +680,15 @@ LONGER = [
     ("mean_attention", "lengths", 0),
     ("distance_to_mean_attention", "lengths", 0),
     ("argmax_agreement", "expected", 0),
+    ("distance_to_attention", "attention", 2),
+    ("distance_to_attention", "encoder_mask", 0),
+    ("top_weights_on", "steps", 1),
+    ("silhouette", "labels", 0),
+    ("nearest_centre_share", "centres", 1),
+    ("nearest_centre_share", "labels", 0),
+    ("mean_by_offset", "mask", 2),
+    ("negative_share", "values", 1),
+    ("fit_line", "y", 0),
     ("path_similarity", "encoder_path", 1),
     ("join_distance", "decoder_start", 0),
     ("join_distance", "path", 1),

@@ -48,5 +48,6 @@ class Measurement:
     def of(cls, claim: str, run: Run, verdict: bool | None, quantities: Mapping[str, float]) -> Measurement:
         """What was measured on a run."""
         verdict = None if verdict is None else bool(verdict)
+        plain = {quantity: float(value) for quantity, value in quantities.items()}
         origin = run.accuracy, run.config.hash, run.comparable
-        return cls(claim, run.name, run.seed, dict(quantities), verdict, *origin)
+        return cls(claim, run.name, run.seed, plain, verdict, *origin)

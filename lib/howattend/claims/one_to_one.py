@@ -6,21 +6,13 @@ ends of sentence behind the shortest length; the value with every step and word 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 
 from howattend import statistics
-from howattend.analysis import Run, array
+from howattend.analysis import array
 from howattend.claims.criteria import CRITERIA, Measurement
-
-Runs = Mapping[str, Run]
-
-
-def _delta_share(run: Run, mask: torch.Tensor) -> float:
-    """Σ‖Δh^E‖² / Σ‖h^E − mean‖² (O4)."""
-    return statistics.energy_share(array(run.encoder.delta), array(run.trace.encoder_states), array(mask))
+from howattend.claims.shared import Runs, delta_share, mean_variance_drop
 
 
 def accuracy(runs: Runs) -> Measurement:
@@ -86,8 +78,8 @@ def dimensions(runs: Runs) -> Measurement:
 def encoder_deltas(runs: Runs) -> Measurement:
     """O4: the encoder deltas' share of the states' variance."""
     run = runs["run"]
-    value = _delta_share(run, run.common_encoder_mask)
-    every = _delta_share(run, run.trace.encoder_mask)
+    value = delta_share(run, run.common_encoder_mask)
+    every = delta_share(run, run.trace.encoder_mask)
     verdict = value <= CRITERIA["O4"].limits["delta"]
     return Measurement.of("O4", run, verdict, {"delta share": value, "delta share, all steps": every})
 
@@ -169,7 +161,7 @@ def unattended_paths(runs: Runs) -> Measurement:
     adjacent = [statistics.adjacent_neighbours(path) for path in paths]
     rows = torch.arange(len(run.test))
     last = run.trace.encoder_states[rows, run.test.source_lengths - 1]
-    delta, ao = _delta_share(run, run.common_encoder_mask), _delta_share(runs["ao"], runs["ao"].common_encoder_mask)
+    delta, ao = delta_share(run, run.common_encoder_mask), delta_share(runs["ao"], runs["ao"].common_encoder_mask)
     return Measurement.of(
         "O10",
         run,
@@ -188,12 +180,11 @@ def unattended_paths(runs: Runs) -> Measurement:
 def variance_drop(runs: Runs) -> Measurement:
     """O11: the temporal share of the score, and of the variance of a word's states."""
     run = runs["run"]
-    parts = array(run.trace.encoder_states), array(run.encoder.temporal), array(run.trace.encoder_tokens)
-    words = list(run.task.source_vocabulary.content_ids)
-    common = statistics.variance_drop(*parts, array(run.common_encoder_mask), words).mean()
-    every = statistics.variance_drop(*parts, array(run.trace.encoder_mask), words).mean()
-    share = run.shares.signed[0, 0]
-    quantities = {"variance drop": float(common), "variance drop, all steps": float(every), "share": float(share)}
+    quantities = {
+        "variance drop": mean_variance_drop(run, run.common_encoder_mask),
+        "variance drop, all steps": mean_variance_drop(run, run.trace.encoder_mask),
+        "share": run.shares.signed[0, 0],
+    }
     return Measurement.of("O11", run, None, quantities)
 
 

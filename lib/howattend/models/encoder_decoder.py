@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -16,6 +17,8 @@ from howattend.tasks import BOS, EOS, PAD, Batch, Task, generator, length_mask
 from howattend.tasks.batch import check_tokens
 
 TIMESCALE = 10_000.0  # of the sinusoidal positional encoding
+
+Edit = Callable[[Tensor, slice], Tensor]  # of encoder states, see EncoderDecoder.trace
 
 
 @dataclass(frozen=True)
@@ -190,15 +193,38 @@ class EncoderDecoder(nn.Module):
         return self._decode_words(encoded, words), words
 
     @torch.no_grad()
-    def trace(self, batch: Batch, decoder_input: str | None = None, chunk: int = 1024) -> Trace:
-        """Every hidden state, score and logit of a batch, computed ``chunk`` samples at a time."""
+    def trace(
+        self,
+        batch: Batch,
+        decoder_input: str | None = None,
+        chunk: int = 1024,
+        *,
+        edit: Edit | None = None,
+        edit_start: bool = False,
+    ) -> Trace:
+        """Every hidden state, score and logit of a batch, computed ``chunk`` samples at a time.
+
+        ``edit`` changes the encoder states before the decoder sees them: (states [b, T, n], the slice of the batch's
+        samples that they are of) → states [b, T, n]. Attention and all that follows are of the changed states. The
+        decoder still starts from the state that the encoder left, unless ``edit_start``: then from the changed one
+        (its h; an LSTM's memory stays). See :mod:`howattend.interventions`.
+        """
         if not isinstance(chunk, int) or chunk < 1:
             raise ValueError(f"chunk must be an integer ≥ 1, got {chunk!r}")
-        if len(batch) > chunk:
-            starts = range(0, len(batch), chunk)
-            return Trace.concatenate([self.trace(batch[i : i + chunk], decoder_input, chunk) for i in starts])
         self._check_batch(batch)
+        parts = [slice(start, min(start + chunk, len(batch))) for start in range(0, len(batch), chunk)]
+        traces = [self._trace(batch[part], decoder_input, part, edit, edit_start) for part in parts]
+        return traces[0] if len(traces) == 1 else Trace.concatenate(traces)
+
+    def _trace(
+        self, batch: Batch, decoder_input: str | None, part: slice, edit: Edit | None, edit_start: bool
+    ) -> Trace:
         encoded = self.encode(batch.source, batch.source_lengths)
+        if edit is not None:
+            encoded = self._with_keys(replace(encoded, states=edit(encoded.states, part)))
+            if edit_start and encoded.start is not None:
+                last = encoded.states[torch.arange(len(batch), device=batch.source.device), batch.source_lengths - 1]
+                encoded = replace(encoded, start=(last, *encoded.start[1:]))
         states, words = self._decode(encoded, batch, decoder_input)
         source, target = batch.source_mask, batch.target_mask
         # With zeros on padding from here on, what is linear in the states is zero there too.

@@ -9,11 +9,16 @@ position, NaN, a zero vector where an angle is asked for) is a ``ValueError`` th
 from .attention import (
     accuracy,
     argmax_agreement,
+    distance_to_attention,
     distance_to_mean_attention,
     mean_attention,
+    peak_steps,
+    ranked_steps,
     softmax,
+    top_weights_on,
     total_variation,
 )
+from .clusters import nearest_centre_share, silhouette
 from .components import energy_ratio, energy_share, variance_drop
 from .directions import Orthogonality, mean_absolute_cosine, orthogonality, readout_orthogonality
 from .geometry import (
@@ -28,12 +33,14 @@ from .geometry import (
     simplex_cosines,
     simplex_deviation,
 )
-from .inference import Interval, spearman, t_interval
+from .inference import Interval, Line, fit_line, spearman, t_interval
+from .offsets import mean_by_offset, negative_share
 from .readouts import dictionary, dictionary_agreement, logit_difference_shares
 
 __all__ = [
     "Circle",
     "Interval",
+    "Line",
     "Orthogonality",
     "PrincipalComponents",
     "accuracy",
@@ -42,23 +49,32 @@ __all__ = [
     "circle",
     "dictionary",
     "dictionary_agreement",
+    "distance_to_attention",
     "distance_to_mean_attention",
     "energy_ratio",
     "energy_share",
     "explained_variance",
+    "fit_line",
     "join_distance",
     "logit_difference_shares",
     "mean_absolute_cosine",
     "mean_attention",
+    "mean_by_offset",
+    "nearest_centre_share",
+    "negative_share",
     "orthogonality",
     "path_similarity",
+    "peak_steps",
     "principal_components",
+    "ranked_steps",
     "readout_orthogonality",
+    "silhouette",
     "simplex_cosines",
     "simplex_deviation",
     "softmax",
     "spearman",
     "t_interval",
+    "top_weights_on",
     "total_variation",
     "variance_drop",
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import Sizes, integers, numbers, real, selected, truths
+from ._arrays import Sizes, integers, numbers, real, selected, truths, whole
 
 # How far float32 attention weights may be from summing to 1; scores passed by mistake are much further.
 _SUM_TOLERANCE = 1e-3
@@ -115,6 +115,87 @@ def distance_to_mean_attention(attention: ArrayLike, lengths: ArrayLike, decoder
     attention, lengths, mask = _checked_attention(attention, lengths, decoder_mask)
     expected = np.array([means[length] for length in lengths.tolist()])
     return float(total_variation(attention[mask], expected[mask]).mean())
+
+
+def distance_to_attention(
+    scores: ArrayLike, attention: ArrayLike, encoder_mask: ArrayLike, decoder_mask: ArrayLike
+) -> float:
+    """How far the attention that some scores alone would give is from the attention itself (S1, Fig. 2h).
+
+    The mean, over every sample and step in decoder_mask, of the total variation between softmax_t(scores) and the
+    attention weights: 0 for the full scores.
+
+    Args:
+        scores: [M, S, T], such as one of the nine terms; or [S, T], the same for every sample.
+        attention: weights [M, S, T], rows summing to 1 over t.
+        encoder_mask: bool [M, T], the source steps that the softmax runs over: those that the attention's does.
+        decoder_mask: bool [M, S].
+
+    Returns:
+        A total variation in [0, 1].
+    """
+    sizes: Sizes = {}
+    attention = real("attention", attention, "M S T", sizes)
+    encoder_mask = truths("encoder_mask", encoder_mask, "M T", sizes)
+    mask = truths("decoder_mask", decoder_mask, "M S", sizes)
+    scores = real("scores", scores, "...", {})
+    if scores.ndim == 2:
+        scores = np.broadcast_to(real("scores", scores, "S T", sizes), attention.shape)
+    scores = real("scores", scores, "M S T", sizes)[mask]
+    source = encoder_mask[np.nonzero(mask)[0]]
+    weights = numbers("attention", np.where(source, attention[mask], 0), "P T", {})
+    return float(total_variation(softmax(scores, source), weights).mean())
+
+
+def top_weights_on(attention: ArrayLike, steps: ArrayLike, mask: ArrayLike) -> float:
+    """The share of decoder steps whose largest weight is on a given source step (E7, E8, D3).
+
+    Args:
+        attention: weights, or scores, [M, S, T]; of equal ones the first counts.
+        steps: the source step of each decoder step [M, S], 0 to T − 1 where it counts.
+        mask: bool [M, S], the decoder steps that count.
+
+    Returns:
+        A share in [0, 1].
+    """
+    sizes: Sizes = {}
+    mask = truths("mask", mask, "M S", sizes)
+    rows = selected("attention", attention, "M S T", sizes, mask)
+    steps = integers("steps", steps, "M S", sizes)[mask]
+    steps = integers("steps", steps, "P", {}, low=0, high=rows.shape[1] - 1)
+    return float((rows.argmax(axis=1) == steps).mean())
+
+
+def ranked_steps(scores: ArrayLike, rank: int = 0) -> NDArray[np.int64]:
+    """The source step [S] with the largest score (rank 0), the second largest (rank 1) and so on (D3).
+
+    Args:
+        scores: [S, T]; NaN and −∞ come last. Of equal scores the first step comes first.
+        rank: 0 to T − 1.
+    """
+    scores = np.asarray(real("scores", scores, "S T", {}), dtype=np.float64)
+    rank = whole("rank", rank, 0, scores.shape[1] - 1)
+    return np.argsort(-np.where(np.isnan(scores), -np.inf, scores), axis=1, kind="stable")[:, rank]
+
+
+def peak_steps(scores: ArrayLike) -> NDArray[np.float64]:
+    """Where between the steps each row of scores [S, T] peaks: the parabola through its largest and the two beside it.
+
+    The vertex lies within half a step of the largest score's step (E5, T5). A largest score without a neighbour on
+    either side (the first step, the last, or beside a NaN) is its own peak: no parabola passes through two points.
+
+    Returns:
+        Source steps [S] counted from 0. A row without a finite number is a ValueError.
+    """
+    scores = np.asarray(real("scores", scores, "S T", {}), dtype=np.float64)
+    if not np.isfinite(scores).any(axis=1).all():
+        raise ValueError("scores has a row without a finite number, which peaks nowhere: leave that step out")
+    top = ranked_steps(scores)
+    padded = np.pad(scores, ((0, 0), (1, 1)), constant_values=np.nan)
+    before, here, after = (padded[np.arange(len(scores)), top + shift] for shift in range(3))
+    curvature = before - 2 * here + after
+    usable = np.isfinite(curvature) & (curvature < 0)
+    return top + np.where(usable, 0.5 * (before - after) / np.where(usable, curvature, 1.0), 0.0)
 
 
 def argmax_agreement(scores: ArrayLike, expected: ArrayLike, within: float = 0) -> float:

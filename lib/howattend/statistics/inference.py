@@ -1,4 +1,4 @@
-"""From seeds to a statement: rank correlation and t-intervals."""
+"""From seeds to a statement: rank correlation, t-intervals and straight lines."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,17 @@ class Interval:
     mean: float
     low: float
     high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line fitted by ordinary least squares to `n` points, with the confidence interval of its slope."""
+
+    slope: float
+    low: float
+    high: float
+    intercept: float
     n: int
 
 
@@ -51,3 +62,30 @@ def t_interval(values: ArrayLike, confidence: float = 0.95) -> Interval:
         return Interval(mean, float("nan"), float("nan"), n)
     half = float(stats.t.ppf((1 + confidence) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return Interval(mean, mean - half, mean + half, n)
+
+
+def fit_line(x: ArrayLike, y: ArrayLike, confidence: float = 0.95) -> Line:
+    """The least-squares line y ≈ intercept + slope · x with the slope's two-sided Student t-interval (E5, D4, T5).
+
+    Args:
+        x: [N], N >= 3, not all equal.
+        y: [N].
+        confidence: between 0 and 1, exclusive. The interval takes the residuals as independent, of one variance.
+    """
+    sizes: Sizes = {}
+    x = numbers("x", x, "N", sizes)
+    y = numbers("y", y, "N", sizes)
+    confidence = float(numbers("confidence", confidence, "", {}))
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, exclusive, got {confidence}")
+    if len(x) < 3:
+        raise ValueError(f"x has {len(x)} values: the interval of a slope needs at least 3")
+    if (x == x[0]).all():
+        raise ValueError("x is constant: no line has a slope through it")
+    centred = x - x.mean()
+    spread = (centred**2).sum()
+    slope = float(centred @ y / spread)
+    residuals = y - y.mean() - slope * centred
+    error = np.sqrt((residuals**2).sum() / (len(x) - 2) / spread)
+    half = float(stats.t.ppf((1 + confidence) / 2, len(x) - 2) * error)
+    return Line(slope, slope - half, slope + half, float(y.mean() - slope * x.mean()), len(x))
