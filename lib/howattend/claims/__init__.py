@@ -97,17 +97,23 @@ def summary(rows: pd.DataFrame) -> Table:
     sections: dict[str, list[tuple[str, str, str]]] = {}
     for (claim, run), found in rows.groupby(["claim", "run"], sort=False):
         criterion = CRITERIA[claim]
+        limits = criterion.limits.values()
         heading = f"{claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
-        values = " · ".join(format_quantity(row.quantity, row.value) for row in found.itertuples())
+        values = " · ".join(format_quantity(row.quantity, row.value, limits) for row in found.itertuples())
         row = run, values, VERDICTS[found["verdict"].iloc[0]]
         sections.setdefault(f"{heading} — reproduced if: {criterion.reproduced_if}", []).append(row)
     return Table(("run", "measured", "verdict"), sections, _MARKS)
 
 
-def format_quantity(quantity: str, value: float) -> str:
-    """A quantity as text, with two digits behind the point, or two significant: another processor changes nothing."""
+def format_quantity(quantity: str, value: float, limits: Iterable[float] = ()) -> str:
+    """A quantity as text, with two digits behind the point, or two significant: another processor changes nothing.
+
+    Where two digits would make it look like one of the claim's ``limits``, a third tells on which side it is.
+    """
     if quantity.startswith("accuracy"):
         return f"{quantity} = {value:.2%}"
+    if any(round(value, 2) == limit != value for limit in limits):
+        return f"{quantity} = {value:.3f}"
     return f"{quantity} = {value:.2f}" if abs(value) >= 0.0995 or value == 0 else f"{quantity} = {value:.2g}"
 
 
