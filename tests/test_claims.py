@@ -120,11 +120,12 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
     "changed",
     [
         {"quantities": {"delta share": 0.5}},
+        {"quantities": {"delta share": 0.097}},
         {"verdict": False},
         {"quantities": {"another": 0.1}},
         {"claim": "O5"},
     ],
-    ids=["value", "verdict", "quantity", "claim"],
+    ids=["value", "small value", "verdict", "quantity", "claim"],
 )
 def test_a_row_that_is_not_as_recorded_is_found(untrained, tmp_path, monkeypatch, changed):
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))

@@ -139,13 +139,13 @@ def read_results() -> pd.DataFrame:
 
 
 def compare(measurements: Iterable[Measurement], tolerance: float = 0.02) -> pd.DataFrame:
-    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` (times its size,
-    where that is above 1), another verdict, or no recorded row. Empty where all agree.
+    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` times its size (and
+    1e-4, which is rounding for the smallest), another verdict, or no recorded row. Empty where all agree.
     """
     keys = ["claim", "run", "seed", "quantity"]
     both = tidy(measurements).merge(read_results(), on=keys, how="left", suffixes=("", "_recorded"))
-    scale = both["value_recorded"].abs().clip(lower=1.0)
-    agrees = (both["value"] - both["value_recorded"]).abs() <= tolerance * scale
+    allowed = tolerance * both["value_recorded"].abs() + 1e-4
+    agrees = (both["value"] - both["value_recorded"]).abs() <= allowed
     same = (both["verdict"] == both["verdict_recorded"]) & (both["config_hash"] == both["config_hash_recorded"])
     return both.loc[~(agrees & same), [*keys, "value", "value_recorded", "verdict", "verdict_recorded"]]
 
