@@ -33,7 +33,7 @@ clean:  ## remove what was built; .venv stays
 	@command -v "$(PYTHON)" >/dev/null || { echo "howattend needs Python 3.11 or newer, and there is no $(PYTHON): install it, or name one: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@"$(PYTHON)" -c '$(RECENT)' || { echo "howattend needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" --version 2>&1): name a newer one: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@if [ -e .venv/.incomplete ] || ! .venv/bin/python -c 'import pip; $(RECENT)' 2>/dev/null; then \
-		echo "setting up .venv, once (about two minutes and 2 GB; more with torch for GPUs)" && \
+		echo "setting up .venv, once (a few minutes and 2 GB; more with torch for GPUs)" && \
 		rm -rf .venv && mkdir .venv && touch .venv/.incomplete && "$(PYTHON)" -m venv .venv; \
 	fi
 	@touch .venv/.incomplete

@@ -346,6 +346,14 @@ def test_committed_chapters_are_executed_normal_and_fresh():
     assert book.check(ROOT) == []
 
 
+def test_pictures_shown_outside_of_their_chapter_are_those_of_the_chapter():
+    shown = {}
+    for name, path in book.chapters(ROOT).items():
+        shown |= notebooks.pictures(ROOT, name, notebooks.read(path))
+    assert [path.name for path in shown] == ["one-to-one.png"]
+    assert all(path.read_bytes() == picture for path, picture in shown.items())
+
+
 def test_every_chapter_has_the_four_parameters():
     for name, path in book.chapters(ROOT).items():
         assert {"retrain", "quick", "seed", "device"} <= set(notebooks.parameters_of(notebooks.read(path))), name

@@ -120,11 +120,12 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
     "changed",
     [
         {"quantities": {"delta share": 0.5}},
+        {"quantities": {"delta share": 0.097}},
         {"verdict": False},
         {"quantities": {"another": 0.1}},
         {"claim": "O5"},
     ],
-    ids=["value", "verdict", "quantity", "claim"],
+    ids=["value", "small value", "verdict", "quantity", "claim"],
 )
 def test_a_row_that_is_not_as_recorded_is_found(untrained, tmp_path, monkeypatch, changed):
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
@@ -163,7 +164,10 @@ def test_the_chapters_print_the_recorded_numbers(root):
                     shown[key] = values.split(" · "), verdict
     expected = {
         key: (
-            [claims.format_quantity(row.quantity, row.value) for row in rows.itertuples()],
+            [
+                claims.format_quantity(row.quantity, row.value, claims.CRITERIA[key[0]].limits.values())
+                for row in rows.itertuples()
+            ],
             claims.VERDICTS[rows.verdict.iloc[0]],
         )
         for key, rows in claims.read_results().groupby(["claim", "run"], sort=False)
@@ -194,6 +198,12 @@ def test_a_table_has_sections_and_escapes_what_it_shows():
 )
 def test_quantities_are_printed_with_two_or_three_digits(value, text):
     assert claims.format_quantity("share", value) == f"share = {text}"
+
+
+def test_a_number_near_its_limit_shows_on_which_side_it_is():
+    assert claims.format_quantity("deviation", 0.1038, [0.1]) == "deviation = 0.104"
+    assert claims.format_quantity("deviation", 0.1038, [0.2]) == "deviation = 0.10"
+    assert claims.format_quantity("share", 1.0, [1.0]) == "share = 1.00"
 
 
 def test_accuracies_are_printed_as_percentages():

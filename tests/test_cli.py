@@ -84,7 +84,7 @@ def test_the_module_is_the_command():
 
 
 def test_a_run_is_trained_listed_and_verified(registry, capsys):
-    assert call(capsys, "list") == (0, f"{FIRST:32s} not shipped\n{SECOND:32s} not shipped\n", "")
+    assert call(capsys, "list") == (0, f"{FIRST:36s} not shipped\n{SECOND:36s} not shipped\n", "")
     status, out, err = call(capsys, "train", FIRST, "--seed", "3")
     assert (status, err) == (0, "")
     assert out.startswith(f"{FIRST}: word accuracy ")
@@ -97,7 +97,7 @@ def test_a_run_is_trained_listed_and_verified(registry, capsys):
     assert "not shipped" in second
     status, out, err = call(capsys, "verify")
     share = f"{entry['accuracy']:.4%}"
-    assert (status, out, err) == (0, f"ok     {FIRST:32s} recorded {share}, measured {share}\n", "")
+    assert (status, out, err) == (0, f"ok     {FIRST:36s} recorded {share}, measured {share}\n", "")
 
 
 def test_train_all_trains_what_is_missing_or_outdated(registry, capsys, monkeypatch):

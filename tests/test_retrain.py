@@ -28,7 +28,7 @@ def test_retraining_really_trains(monkeypatch):
 
 
 def test_a_quick_chapter_marks_its_claims(root, tmp_path):
-    """Six networks, trained for about two minutes in all; every verdict says that it is not comparable."""
+    """Eight networks, trained for about two minutes in all; every verdict says that it is not comparable."""
     source, result = root / "book" / "one-to-one.ipynb", tmp_path / "quick.ipynb"
     papermill.execute_notebook(source, result, {"quick": True}, cwd=root / "book", progress_bar=False)
     cells = {cell.id: cell for cell in notebooks.read(result).cells}

@@ -353,6 +353,12 @@ def test_the_registry_moved_on(shipped, monkeypatch):
 # ---- training ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("call", [runs.load, runs.train_run])
+def test_a_device_that_is_not_there_is_refused(shipped, call):
+    with pytest.raises(ValueError, match=r"device 'abacus' cannot be used here .*; \"cpu\" always can"):
+        call(NAME, device="abacus")
+
+
 def test_obtain_loads_what_is_shipped(shipped, monkeypatch):
     monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("nothing is to be trained"))
     obtained = runs.obtain([NAME])

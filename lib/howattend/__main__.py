@@ -16,7 +16,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.command(options)
     except KeyboardInterrupt:
-        print("stopped; the same command goes on from here", file=sys.stderr)
+        goes_on = options.command is _train  # which has checkpoints
+        print(f"stopped; the same command {'goes on from here' if goes_on else 'starts anew'}", file=sys.stderr)
         return 130
     except (ValueError, OSError, RuntimeError, ArithmeticError) as error:
         print(f"howattend: {error}", file=sys.stderr)
@@ -110,7 +111,7 @@ def _list(options: argparse.Namespace) -> int:
             state = f"word accuracy {entry['accuracy']:.3%}, seed {entry['seed']}, {entry['seconds']:.0f} s"
             if entry["config_hash"] != config.hash:
                 state = "shipped weights are of another configuration"
-        print(f"{name:32s} {state}")
+        print(f"{name:36s} {state}")
     return 0
 
 
@@ -128,7 +129,7 @@ def _verify(options: argparse.Namespace) -> int:
             continue
         failed += not result.passed
         word = "ok" if result.passed else "FAILED"
-        print(f"{word:6s} {name:32s} recorded {result.recorded:.4%}, measured {result.measured:.4%}")
+        print(f"{word:6s} {name:36s} recorded {result.recorded:.4%}, measured {result.measured:.4%}")
     return 1 if failed else 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 FLOATS = (torch.float32, torch.float64)
 INTEGERS = (
@@ -38,6 +39,10 @@ def to_tensor(value: Any, name: str) -> Tensor:
         return value.detach()
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a numpy masked array: pass its .data here, and a bool mask as the mask")
+    if isinstance(value, PackedSequence):
+        raise TypeError(f"{name} must be padded, got a PackedSequence: use torch.nn.utils.rnn.pad_packed_sequence")
+    if isinstance(value, tuple):
+        raise TypeError(f"{name} must be one array, got a tuple of {len(value)}: of an LSTM's (h, c) pass h")
     if not isinstance(value, np.ndarray):
         raise TypeError(
             f"{name} must be a torch tensor or a numpy array, got {type(value).__name__}: "

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Run:
     """A trained network on its held-out test set of M samples.
 
-    "Common" steps are those that every sample reaches with a content word: behind the shortest length the temporal
-    component mixes in ends of sentence, which distorts the statistics (claims.toml, words and steps).
+    "Common" steps are those at which every sample reads, or has to produce, a content word: behind the shortest length
+    the temporal component mixes in ends of sentence, which distorts the statistics (claims.toml, words and steps).
     """
 
     config: RunConfig

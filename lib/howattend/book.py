@@ -72,7 +72,8 @@ def build(
                 if failure:
                     failures.append(failure)
                 else:
-                    shutil.move(executed, folder / selected[name].relative_to(root))
+                    # Normal form here too: prints that a kernel flushed one by one are one output.
+                    write_text(folder / selected[name].relative_to(root), to_text(normalise(read(executed))))
         if failures:
             raise BookError("\n".join(["the book was not built, because:", *failures]))
     print("building the pages …", flush=True)
@@ -150,6 +151,8 @@ def _check_parameters(name: str, notebook: NotebookNode, parameters: Mapping[str
             raise BookError(f"{name} has no parameter {key!r}; it has {', '.join(known) or 'none'}")
         if isinstance(known[key], bool) and not isinstance(value, bool):
             raise BookError(f"parameter {key!r} is {value!r}; it takes true or false")
+        if type(known[key]) is int and type(value) is not int:
+            raise BookError(f"parameter {key!r} is {value!r}; it takes a whole number")
 
 
 def _cores() -> int:

@@ -35,6 +35,8 @@ from howattend._validation import (
     to_tensor,
 )
 
+MOST_GUESSED_WORDS = 10_000_000  # a larger vocabulary must be asked for: it is more likely a stray id
+
 
 @dataclass(frozen=True)
 class Components:
@@ -259,6 +261,11 @@ def _checked_words(
         raise ValueError(
             f"tokens must be {valid} where mask is True, got {low if low < 0 else high}: mask padding, or pass a "
             "num_words that covers the vocabulary"
+        )
+    if num_words is None and high >= MOST_GUESSED_WORDS:
+        raise ValueError(
+            f"tokens must be smaller than {MOST_GUESSED_WORDS} unless num_words is given, got {high}: look for a stray "
+            f"id, or pass num_words = {high + 1}"
         )
     return words, mask_, high + 1 if num_words is None else num_words
 

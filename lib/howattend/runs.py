@@ -81,7 +81,7 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
     add("one_to_one-aed-gru-teacher", OneToOne(), "AED", decoder_input="teacher")
     for architecture in ("AED", "AO"):
         add(f"one_to_one-{architecture.lower()}-gru-words8", OneToOne(num_words=8), architecture)
-    # The conditions of claims: weaker L2.
+    # The conditions of claims: the next weaker L2 of the grid, and nearly none.
     add("one_to_one-aed-gru-l2_1e-5", OneToOne(), "AED", l2=1e-5)
     add("one_to_one-aed-gru-teacher-l2_1e-5", OneToOne(), "AED", l2=1e-5, decoder_input="teacher")
     for architecture in ("AED", "AO"):
@@ -134,9 +134,21 @@ def manifest() -> dict[str, dict]:
         for name, entry in recorded.items():
             if missing := _NEEDED - entry.keys():
                 raise ValueError(f"{name} has no {', '.join(sorted(missing))}")
+            numbers = {key: entry[key] for key in ("seed", "seconds", "accuracy", "accuracy_bar")}
+            if wrong := [key for key, value in numbers.items() if not isinstance(value, int | float)]:
+                raise ValueError(f"{wrong[0]} of {name} is no number")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged ({error}); restore it with git checkout") from None
     return recorded
+
+
+def check_device(device: str) -> None:
+    """ValueError unless torch can compute on this device here."""
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f'device {device!r} cannot be used here ({reason}); "cpu" always can') from None
 
 
 def load(name: str, device: str = "cpu") -> EncoderDecoder:
@@ -149,7 +161,12 @@ def load(name: str, device: str = "cpu") -> EncoderDecoder:
     if name in FAILURES:
         raise FileNotFoundError(f"{name} does not learn its task, so no weights are shipped; see {failures_path()}")
     if entry is None:
-        raise FileNotFoundError(f"no weights are shipped for {name}; train it with: python -m howattend train {name}")
+        lost = (
+            "" if _manifest_path().exists() else f"{_manifest_path()} is missing: restore it with git checkout. Else "
+        )
+        raise FileNotFoundError(
+            f"{lost}no weights are shipped for {name}; train it with: python -m howattend train {name}"
+        )
     if entry["config_hash"] != run_config.hash:
         raise ValueError(
             f"the manifest's weights of {name} are of another configuration (hash {entry['config_hash'][:12]}, "
@@ -165,6 +182,7 @@ def load(name: str, device: str = "cpu") -> EncoderDecoder:
             f"{path} is damaged: its sha256 is not the one in the manifest; restore it with git checkout, "
             f"or train it anew: python -m howattend train {name}"
         )
+    check_device(device)
     model = run_config.new_model(entry["seed"])
     model.load_state_dict(files.load_tensors(path)[0])
     return model.to(device).eval()
@@ -191,6 +209,7 @@ def train_run(
 def _train(name: str, seed: int, device: str, quick: bool, progress: bool) -> tuple[Run, training.Training]:
     """The same, with the checkpoint of the finished training left in its place: called again, it returns at once."""
     run_config = config(name).quick() if quick else config(name)
+    check_device(device)
     checkpoint = _checkpoint(run_config, seed)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     model = run_config.new_model(seed, device)

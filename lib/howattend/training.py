@@ -218,6 +218,13 @@ def sequence_loss(logits: Tensor, batch: Batch) -> Tensor:
     return nn.functional.cross_entropy(logits[mask], batch.target[mask])
 
 
+def _setting(value: object, other: object) -> object:
+    """A setting, or of several only those that differ from the others."""
+    if isinstance(value, dict) and isinstance(other, dict):
+        return {key: entry for key, entry in value.items() if entry != other.get(key)}
+    return value
+
+
 def _save(
     path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.Adam, step: int, seconds: float, log: list
 ) -> None:
@@ -232,9 +239,16 @@ def _save(
 def _resume(path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.Adam) -> tuple[int, float, list]:
     tensors, metadata = files.load_tensors(path, str(model.readout_bias.device))
     if metadata.get("identity") != identity:
+        if "identity" not in metadata:
+            raise ValueError(f"{path} holds no training at all; name another file, or delete it to start anew")
+        theirs, mine = json.loads(metadata["identity"]), json.loads(identity)
+        differing = ", ".join(
+            f"{group} has {_setting(theirs.get(group), mine[group])}, not {_setting(mine[group], theirs.get(group))}"
+            for group in mine
+            if theirs.get(group) != mine[group]
+        )
         raise ValueError(
-            f"{path} is the checkpoint of another training ({metadata.get('identity', 'no training at all')}), "
-            f"not of {identity}; name another file, or delete it to start anew"
+            f"{path} is the checkpoint of another training ({differing}); name another file, or delete it to start anew"
         )
     model.load_state_dict({name[6:]: value for name, value in tensors.items() if name.startswith("model.")})
     for name, parameter in model.named_parameters():

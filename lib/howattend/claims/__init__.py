@@ -99,17 +99,23 @@ def summary(rows: pd.DataFrame) -> Table:
     sections: dict[str, list[tuple[str, str, str]]] = {}
     for (claim, run), found in rows.groupby(["claim", "run"], sort=False):
         criterion = CRITERIA[claim]
+        limits = criterion.limits.values()
         heading = f"{claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
-        values = " · ".join(format_quantity(row.quantity, row.value) for row in found.itertuples())
+        values = " · ".join(format_quantity(row.quantity, row.value, limits) for row in found.itertuples())
         row = run, values, VERDICTS[found["verdict"].iloc[0]]
         sections.setdefault(f"{heading} — reproduced if: {criterion.reproduced_if}", []).append(row)
     return Table(("run", "measured", "verdict"), sections, _MARKS)
 
 
-def format_quantity(quantity: str, value: float) -> str:
-    """A quantity as text, with two digits behind the point, or two significant: another processor changes nothing."""
+def format_quantity(quantity: str, value: float, limits: Iterable[float] = ()) -> str:
+    """A quantity as text, with two digits behind the point, or two significant: another processor changes nothing.
+
+    Where two digits would make it look like one of the claim's ``limits``, a third tells on which side it is.
+    """
     if quantity.startswith("accuracy"):
         return f"{quantity} = {value:.2%}"
+    if any(round(value, 2) == limit != value for limit in limits):
+        return f"{quantity} = {value:.3f}"
     return f"{quantity} = {value:.2f}" if abs(value) >= 0.0995 or value == 0 else f"{quantity} = {value:.2g}"
 
 
@@ -135,13 +141,13 @@ def read_results() -> pd.DataFrame:
 
 
 def compare(measurements: Iterable[Measurement], tolerance: float = 0.02) -> pd.DataFrame:
-    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` (times its size,
-    where that is above 1), another verdict, or no recorded row. Empty where all agree.
+    """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` times its size (and
+    1e-4, which is rounding for the smallest), another verdict, or no recorded row. Empty where all agree.
     """
     keys = ["claim", "run", "seed", "quantity"]
     both = tidy(measurements).merge(read_results(), on=keys, how="left", suffixes=("", "_recorded"))
-    scale = both["value_recorded"].abs().clip(lower=1.0)
-    agrees = (both["value"] - both["value_recorded"]).abs() <= tolerance * scale
+    allowed = tolerance * both["value_recorded"].abs() + 1e-4
+    agrees = (both["value"] - both["value_recorded"]).abs() <= allowed
     same = (both["verdict"] == both["verdict_recorded"]) & (both["config_hash"] == both["config_hash_recorded"])
     return both.loc[~(agrees & same), [*keys, "value", "value_recorded", "verdict", "verdict_recorded"]]
 

@@ -64,6 +64,7 @@ def dimensions(runs: Runs) -> Measurement:
         verdict,
         {
             "variance in 3 PCs": variance,
+            "each path alone": min(statistics.explained_variance(path, count=3) for path in (encoder, decoder)),
             "variance, input": statistics.explained_variance(run.inputs, array(run.decoder.input)[content], count=3),
             "paths' cosine": statistics.path_similarity(decoder, encoder),
             "turns": circle.angle_swept / (2 * np.pi),
@@ -112,9 +113,9 @@ def orthogonality(runs: Runs) -> Measurement:
         {
             "|cos| to μE": found["encoder"].value,
             "|cos| to μD": found["decoder"].value,
-            "null, 95 %": found["encoder"].null_high,
-            "null, mean": found["encoder"].null_mean,
-            "null, 5 %": found["encoder"].null_low,
+            "null to μE, 95 %": found["encoder"].null_high,
+            "5 %": found["encoder"].null_low,
+            "null to μD, 95 %": found["decoder"].null_high,
         },
     )
 
