@@ -1,6 +1,7 @@
 """Extended SCAN: sentences, true alignment and exact offsets, against rules and enumerations written out here."""
 
 import itertools
+import math
 import re
 import time
 from collections import Counter, defaultdict
@@ -189,6 +190,39 @@ class TestOffsets:
         task = ExtendedSCAN(phrases=("verb",), and_rate=0)
         assert (task.mean_offsets().mean[:20] == 0).all()
         assert np.allclose(task.mean_offsets().reached[:15], 1)
+
+
+class TestShifts:
+    @pytest.mark.parametrize("settings", SMALL, ids=str)
+    def test_they_are_those_of_all_sentences_enumerated(self, settings):
+        task = ExtendedSCAN(**settings, min_length=2, max_length=5)
+        expected = defaultdict(float)
+        for words, probability in enumerate_sentences(task).items():
+            step = 0
+            for phrase in phrases_of(words):
+                made = len(outputs_of(phrase))
+                for output in range(made):
+                    expected[step + output, phrase[0][0] - step] += probability
+                step += made
+        found = task.shifts()
+        assert set(found.values.tolist()) == {shift for _, shift in expected}
+        for step in range(task.target_steps):
+            for shift, probability in zip(found.values.tolist(), found.probability[step], strict=True):
+                assert probability == pytest.approx(expected.get((step, shift), 0), abs=1e-12)
+        np.testing.assert_allclose(found.probability.sum(1), task.mean_offsets().reached, atol=1e-12)
+
+    def test_they_count_the_ands(self):
+        """Behind s phrases of one word, each with an "and" at rate p: a binomial."""
+        task = ExtendedSCAN(phrases=("verb",), and_rate=0.25, min_length=200, max_length=200)
+        found = task.shifts()
+        for step in (1, 5, 20):
+            counts = [math.comb(step, k) * 0.25**k * 0.75 ** (step - k) for k in range(step + 1)]
+            there = {k: found.probability[step, found.values == k].item() for k in range(step + 1)}
+            np.testing.assert_allclose(list(there.values()), counts, atol=0.02)
+
+    def test_without_and_there_is_none(self):
+        found = ExtendedSCAN(and_rate=0).shifts()
+        assert found.values.tolist() == [0]
 
 
 class TestPhrases:

@@ -64,8 +64,9 @@ def _parser() -> argparse.ArgumentParser:
     results = command("claims", _claims, "measure every claim on the shipped runs and record it in data/results")
     results.add_argument("--check", action="store_true", help="compare with what is recorded, and write nothing")
     results.add_argument("--device", default="cpu")
-    failures = command("failures", _failures, "train what cannot learn its task and record how far it gets")
-    failures.add_argument("--device", default="cpu")
+    accuracies = command("accuracies", _accuracies, "train the runs of which only the accuracy is kept, and record it")
+    accuracies.add_argument("names", nargs="*", metavar="RUN", help="of these runs only; without any: all")
+    accuracies.add_argument("--device", default="cpu")
     test = commands.add_parser("test", parents=[root], help="lint, every test, and a new run of every chapter")
     test.add_argument("arguments", nargs="*", metavar="PYTEST-ARGUMENT", help="instead of the folders tests and book")
     test.set_defaults(command=_test)
@@ -145,8 +146,9 @@ def _claims(options: argparse.Namespace) -> int:
     return 0
 
 
-def _failures(options: argparse.Namespace) -> int:
-    print(runs.record_failures(device=options.device).drop(columns="config_hash").to_string(index=False))
+def _accuracies(options: argparse.Namespace) -> int:
+    recorded = runs.record_accuracies(options.names, device=options.device)
+    print(recorded.drop(columns="config_hash").to_string(index=False))
     return 0
 
 

@@ -13,7 +13,7 @@ and expectations over all sentences are sums over the places where a segment can
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -28,6 +28,13 @@ class MeanOffsets(NamedTuple):
 
     mean: np.ndarray  # [S] float64, NaN where no sentence has an output
     reached: np.ndarray  # [S] float64, the probability that a sentence has an output at the step
+
+
+class Shifts(NamedTuple):
+    """The exact distribution of the words without output before a phrase, by decoder step."""
+
+    values: np.ndarray  # [K] int64, the words before the phrase minus the outputs before it
+    probability: np.ndarray  # [S, K] float64, that a sentence has an output at s and that it is shifted so far
 
 
 @dataclass(frozen=True)
@@ -169,29 +176,50 @@ class Concatenation:
 
     def mean_offsets(self, steps: int, end_of_sentence: bool) -> MeanOffsets:
         """See :meth:`ExtendedSCAN.mean_offsets`; ``steps`` is S."""
+        size = self._boundaries.shape[1] + 1
+        reached, total = np.zeros(size), np.zeros(size)
+        for probability, place, source_step, _ in self._places():
+            outputs = np.arange(len(probability)) + place
+            reached[outputs] += probability
+            total[outputs] += probability * (source_step - outputs)
+        if end_of_sentence:
+            whole = self._ends[1]
+            for length in self.lengths:
+                probability = self._boundaries[length] / whole[length] / len(self.lengths)
+                reached[:-1] += probability
+                total[:-1] += probability * (length - np.arange(size - 1))
+        reached, total = reached[:steps], total[:steps]
+        with np.errstate(invalid="ignore"):
+            return MeanOffsets(np.where(reached > 0, total / reached, np.nan), reached)
+
+    def shifts(self, steps: int) -> Shifts:
+        """See :meth:`ExtendedSCAN.shifts`; ``steps`` is S."""
+        most = self._boundaries.shape[1]  # no more outputs before a phrase than this; words are at most max_length
+        values = np.arange(-most, self.max_length + 1)
+        probabilities = np.zeros((most + 1, len(values)))
+        for probability, place, _, words in self._places():
+            outputs = np.arange(len(probability))
+            probabilities[outputs + place, words - outputs + most] += probability
+        occurs = probabilities[:steps].any(0)
+        return Shifts(values[occurs], probabilities[:steps, occurs])
+
+    def _places(self) -> Iterator[tuple[np.ndarray, int, int, int]]:
+        """Every place where an output can come from: the probability [o] that a sentence has o outputs before its
+        phrase, its number in the phrase, its word's source step, and the number of words before the phrase.
+        """
         later, whole = self._ends
         arrive = self._boundaries
-        reached, total = (np.zeros(arrive.shape[1] + 1) for _ in range(2))
-        made = np.arange(arrive.shape[1])
-
-        def count(probability: np.ndarray, place: int, source_step: int) -> None:
-            """Outputs at step s = o + place with these probabilities [o]."""
-            reached[place : len(made)] += probability[: len(made) - place]
-            offsets = source_step - (made + place)
-            total[place : len(made)] += (probability * offsets)[: len(made) - place]
-
-        at_start = (made == 0).astype(float)
+        start = np.zeros(arrive.shape[1])
+        start[0] = 1.0
         for begin in range(self.max_length):
             for segment in self.segments:
                 end = begin + len(segment.words)
                 # Over sentences of all lengths: the chance that the rest ends where the sentence does.
                 rest = sum(later[length - end] / whole[length] for length in self.lengths if length >= end)
-                here = arrive[begin] * segment.later if begin else at_start * segment.first
+                here = arrive[begin] * segment.later if begin else start * segment.first
+                # A phrase begins behind its "and": with the verb, the first word that an output can come from.
+                verb = begin + min(segment.alignment)
                 for place, step in enumerate(segment.alignment):
-                    count(here * rest / len(self.lengths), place, begin + step)
-        if end_of_sentence:
-            for length in self.lengths:
-                count(arrive[length] / whole[length] / len(self.lengths), 0, length)
-        reached, total = reached[:steps], total[:steps]
-        with np.errstate(invalid="ignore"):
-            return MeanOffsets(np.where(reached > 0, total / reached, np.nan), reached)
+                    # The places of the phrase's outputs behind the most that there can be have probability 0.
+                    kept = len(here) - place
+                    yield (here * rest / len(self.lengths))[:kept], place, begin + step, verb
