@@ -10,15 +10,17 @@ from pathlib import Path
 import pandas as pd
 
 from howattend import files, runs
-from howattend.claims import one_to_one, reversed, sort
+from howattend.claims import dynamics, escan, one_to_one, reversed, sort
 from howattend.claims.criteria import CRITERIA, Criterion, Measurement
 from howattend.tables import Table
 
 Claim = Callable[[Mapping[str, runs.Run]], Measurement]
 
+_MODULES = (one_to_one, reversed, sort, escan, dynamics)
+
 #: Every claim that is measured. A function takes the runs under the names of their parts: "run" is the one that the
 #: claim is about, others ("ao", "words8") are what it is compared with.
-CLAIMS: dict[str, Claim] = {**one_to_one.CLAIMS, **reversed.CLAIMS, **sort.CLAIMS}
+CLAIMS: dict[str, Claim] = {name: claim for module in _MODULES for name, claim in module.CLAIMS.items()}
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,7 @@ class Planned:
     parts: Mapping[str, str]
 
 
-PLAN: tuple[Planned, ...] = tuple(
-    Planned(claim, parts) for module in (one_to_one, reversed, sort) for claim, parts in module.PLAN
-)
+PLAN: tuple[Planned, ...] = tuple(Planned(claim, parts) for module in _MODULES for claim, parts in module.PLAN)
 
 COLUMNS = ("claim", "run", "seed", "quantity", "value", "verdict", "accuracy", "config_hash")
 

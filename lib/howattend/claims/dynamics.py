@@ -131,5 +131,5 @@ CLAIMS = {"D1": twice_splits, "D2": twice_is_one, "D3": twice_hides, "D4": offse
 #: The rows of the ledger: claim, and the run of each part.
 PLAN: list[tuple[str, dict[str, str]]] = [
     ("D1", {"run": "escan-aed-gru"}),
-    *((claim, {"run": "escan-ao-gru"}) for claim in ("D2", "D3", "D4")),
+    *((claim, {"run": run}) for claim in ("D2", "D3", "D4") for run in ("escan-ao-gru", "escan-ao-gru-constant")),
 ]
