@@ -151,7 +151,7 @@ def test_an_unknown_run_is_answered_with_the_known_ones():
 # ---- the registry of the book ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*runs.REGISTRY, *runs.FAILURES])
+@pytest.mark.parametrize("name", [*runs.REGISTRY, *runs.TRIED])
 def test_a_name_says_task_architecture_cell_and_what_departs_from_the_defaults(name):
     config = runs.config(name)
     parts = name.split("-")
@@ -192,52 +192,83 @@ def test_the_registry_has_the_runs_of_the_chapters():
         assert config.accuracy_bar >= (0.99 if "-ved-" in name or name.startswith("sort-") else 0.999)
 
 
-# ---- what does not learn its task --------------------------------------------------------------------------------
+# ---- what is tried, without weights ------------------------------------------------------------------------------
 
 
-def test_a_failure_is_trained_like_the_runs_that_train():
-    """Same steps, batches and learning rate as the architecture's own runs; the L2 is theirs, or weaker."""
-    for config in runs.FAILURES.values():
-        trained = runs.REGISTRY["one_to_one-ao-gru"].train
-        assert config.model == runs.REGISTRY["one_to_one-ao-gru"].model
-        assert replace(config.train, l2=trained.l2) == trained
-        assert config.train.l2 <= trained.l2
+def test_what_is_tried_is_trained_like_the_runs_that_are_shipped():
+    """Same network, steps, batches and learning rate as the architecture's own runs; AO's L2 is theirs, or weaker."""
+    for config in runs.TRIED.values():
+        like = runs.REGISTRY[f"one_to_one-{config.model.architecture.lower()}-gru"]
+        assert config.model == like.model
+        assert replace(config.train, l2=like.train.l2) == like.train
+        assert config.train.l2 <= like.train.l2
 
 
-def test_the_recorded_failures_are_those_of_the_registry_and_do_fail():
-    rows = runs.read_failures().set_index("run")
-    assert set(rows.index) == set(runs.FAILURES)
-    for name, config in runs.FAILURES.items():
+def test_what_was_tried_is_recorded_with_its_configuration():
+    rows = runs.read_accuracies().set_index("run")
+    assert list(rows.index) == list(runs.TRIED)
+    for name, config in runs.TRIED.items():
         assert rows.loc[name, "config_hash"] == config.hash
         assert rows.loc[name, "steps"] == config.train.steps
         assert rows.loc[name, "l2"] == config.train.l2
-        assert 0 < rows.loc[name, "accuracy"] < config.accuracy_bar
+        assert 0 < rows.loc[name, "accuracy"] <= 1
 
 
-def test_a_failure_has_no_weights_and_says_so():
-    with pytest.raises(FileNotFoundError, match=r"sort-ao-gru does not learn its task, .*failures\.csv"):
+def test_what_the_book_says_cannot_be_learned_was_not():
+    rows = runs.read_accuracies().set_index("run")["accuracy"]
+    for name in rows.index:
+        if name.startswith(("reversed-ao", "sort-ao")):
+            assert rows[name] < runs.TRIED[name].accuracy_bar - 0.1
+
+
+def test_ao_falls_with_the_rate_of_and_and_aed_does_not():
+    """The default rate is the highest at which AO has 98 %: at the next one it was tried at, it has less."""
+    rows = runs.read_accuracies().set_index("run")["accuracy"]
+    shipped = runs.manifest()
+    assert rows["escan-ao-gru-and00"] > shipped["escan-ao-gru"]["accuracy"] >= 0.98 > rows["escan-ao-gru-and02"]
+    assert rows["escan-ao-gru-and02"] > rows["escan-ao-gru-and05"] > rows["escan-ao-gru-and10"]
+    assert all(rows[name] >= 0.98 for name in rows.index if name.startswith("escan-aed"))
+
+
+def test_a_run_without_weights_says_so():
+    with pytest.raises(FileNotFoundError, match=r"no weights are shipped for sort-ao-gru, .*accuracies\.csv"):
         runs.load("sort-ao-gru")
 
 
-def test_failures_are_recorded_once(empty, monkeypatch):
-    fails = replace(TINY, name="sort-ao-ff", train=replace(TINY.train, steps=2))
-    monkeypatch.setattr(runs, "FAILURES", {fails.name: fails})
-    with pytest.raises(FileNotFoundError, match="howattend failures"):
-        runs.read_failures()
-    rows = runs.record_failures()
-    assert rows.equals(runs.read_failures())
+@pytest.fixture
+def tried(empty, monkeypatch):
+    configs = {name: replace(TINY, name=name, train=replace(TINY.train, steps=2)) for name in ("first", "second")}
+    configs["second"] = replace(configs["second"], train=replace(TINY.train, steps=3))
+    monkeypatch.setattr(runs, "TRIED", configs)
+    return configs
+
+
+def test_accuracies_are_recorded_once(tried, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="howattend accuracies"):
+        runs.read_accuracies()
+    runs.record_accuracies(["second"])
+    rows = runs.record_accuracies()
+    assert rows.equals(runs.read_accuracies())
+    assert list(rows["run"]) == ["first", "second"]
     row = rows.iloc[0]
-    assert (len(rows), row.run, row.seed, row.steps, row.l2) == (1, fails.name, 0, 2, fails.train.l2)
-    assert row.accuracy < fails.accuracy_bar
+    assert (row.seed, row.steps, row.l2) == (0, 2, TINY.train.l2)
     monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("trained again"))
-    assert runs.record_failures().equals(rows)
+    assert runs.record_accuracies().equals(rows)
 
 
-def test_a_failure_that_learns_its_task_is_not_recorded(empty, monkeypatch):
-    monkeypatch.setattr(runs, "FAILURES", {NAME: TINY})
-    with pytest.raises(RuntimeError, match="learns its task"):
-        runs.record_failures()
-    assert not runs.failures_path().exists()
+def test_another_configuration_replaces_its_row_and_a_run_that_is_gone_loses_it(tried, monkeypatch):
+    before = runs.record_accuracies()
+    changed = replace(tried["first"], train=replace(TINY.train, steps=4))
+    monkeypatch.setattr(runs, "TRIED", {"first": changed})
+    rows = runs.record_accuracies()
+    assert list(rows["run"]) == ["first"]
+    assert rows.loc[0, "config_hash"] == changed.hash != before.loc[0, "config_hash"]
+
+
+def test_accuracies_of_shipped_or_unknown_runs_are_refused(tried):
+    with pytest.raises(ValueError, match="names must be of first, second, got no-such-run"):
+        runs.record_accuracies(["no-such-run"])
+    assert not runs.accuracies_path().exists()
 
 
 # ---- shipping and loading ----------------------------------------------------------------------------------------

@@ -170,7 +170,9 @@ def load(name: str, device: str = "cpu") -> EncoderDecoder:
     """
     run_config, entry = config(name), manifest().get(name)
     if name in TRIED:
-        raise FileNotFoundError(f"no weights are shipped for {name}, only its accuracy is recorded: {accuracies_path()}")
+        raise FileNotFoundError(
+            f"no weights are shipped for {name}, only its accuracy is recorded: {accuracies_path()}"
+        )
     if entry is None:
         lost = (
             "" if _manifest_path().exists() else f"{_manifest_path()} is missing: restore it with git checkout. Else "
@@ -319,7 +321,7 @@ def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "c
     """
     names = list(names) or list(TRIED)
     if unknown := [name for name in names if name not in TRIED]:
-        raise ValueError(f"{', '.join(unknown)}: not among the runs of which only the accuracy is kept: {', '.join(TRIED)}")
+        raise ValueError(f"names must be of {', '.join(TRIED)}, got {', '.join(unknown)}")
     for name in names:
         run_config, path = TRIED[name], accuracies_path()
         if path.exists() and run_config.hash in set(read_accuracies()["config_hash"]):

@@ -197,8 +197,8 @@ CLAIMS = {
 }
 
 _AED, _AO = "escan-aed-gru", "escan-ao-gru"
-#: The rows of the ledger: claim, and the run of each part. E5 needs a rate of "and" at which the prediction moves, which
-#: AO cannot be trained for; E8 is about attention, which AO needs less where it is fed the word to repeat.
+#: The rows of the ledger: claim, and the run of each part. E5 needs a rate of "and" at which the prediction moves, and
+#: for which AO cannot be trained; E8 is about attention, which AO needs less where it is fed the word to repeat.
 PLAN: list[tuple[str, dict[str, str]]] = [
     *((claim, {"run": run}) for claim in ("E1", "E2", "E3", "E4") for run in (_AED, _AO)),
     *(("E5", {"run": run}) for run in (_AED, _AO, f"{_AED}-and30")),
