@@ -112,7 +112,9 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
         for percent in AND_PERCENTS:
             to = runs if architecture == "AED" and percent == 30 else tried
             add(f"{name}-and{percent:02d}", ExtendedSCAN(and_rate=percent / 100), architecture, l2=l2, bar=0.98, to=to)
-    add("escan-ao-gru-constant", ExtendedSCAN(), "AO", bar=0.98, decoder_input="constant")
+    # What the fed word changes in AO; fed a constant it needs a weaker L2, so that L2 beside the word, too.
+    add("escan-ao-gru-constant", ExtendedSCAN(), "AO", l2=1e-3, bar=0.98, decoder_input="constant")
+    add("escan-ao-gru-l2_1e-3", ExtendedSCAN(), "AO", l2=1e-3, bar=0.98)
     return runs, tried
 
 

@@ -128,8 +128,9 @@ def offsets_of_words(runs: Runs) -> Measurement:
 
 CLAIMS = {"D1": twice_splits, "D2": twice_is_one, "D3": twice_hides, "D4": offsets_of_words}
 
-#: The rows of the ledger: claim, and the run of each part.
+_AO = ("escan-ao-gru", "escan-ao-gru-l2_1e-3", "escan-ao-gru-constant")
+#: The rows of the ledger: claim, and the run of each part. AO's L2 and the word it is fed are conditions.
 PLAN: list[tuple[str, dict[str, str]]] = [
     ("D1", {"run": "escan-aed-gru"}),
-    *((claim, {"run": run}) for claim in ("D2", "D3", "D4") for run in ("escan-ao-gru", "escan-ao-gru-constant")),
+    *((claim, {"run": run}) for claim in ("D2", "D3", "D4") for run in _AO),
 ]

@@ -204,6 +204,6 @@ PLAN: list[tuple[str, dict[str, str]]] = [
     *(("E5", {"run": run}) for run in (_AED, _AO, f"{_AED}-and30")),
     *(("E6", {"run": run}) for run in (_AED, _AO)),
     ("E7", {"run": _AED, "ao": _AO}),
-    *(("E8", {"run": run}) for run in (_AO, f"{_AO}-constant")),
+    *(("E8", {"run": run}) for run in (_AO, f"{_AO}-l2_1e-3", f"{_AO}-constant")),
     ("E9", {"run": _AED, "one_to_one": "one_to_one-aed-gru", "ao": _AO}),
 ]
