@@ -9,7 +9,6 @@ import torch
 from howattend.models import CELL_CLASSES, EncoderDecoder, ModelConfig, attend, positional_encoding
 from howattend.models.config import ARCHITECTURES, ATTENTIONS, CELLS, DECODER_INPUTS, READOUTS
 from howattend.tasks import BOS, EOS, PAD, Batch, OneToOne, generator
-from howattend.training import sequence_loss
 
 TORCH_CELLS = {"gru": torch.nn.GRUCell, "lstm": torch.nn.LSTMCell, "ff": torch.nn.RNNCell}
 FLOATS = ("encoder_states", "decoder_states", "scores", "attention", "contexts", "logits", "queries", "keys", "values")
@@ -192,7 +191,8 @@ def test_every_valid_configuration_runs_and_learns(task, batch, architecture, ce
     assert logits.shape == (7, 6, 6)
     assert torch.isfinite(model.trace(batch).logits).all()
     assert model.generate(batch.source, batch.source_lengths, 4).shape[0] == 7
-    sequence_loss(logits, batch).backward()
+    mask = batch.target_mask
+    torch.nn.functional.cross_entropy(logits[mask], batch.target[mask]).backward()
     unused = set()  # parameters that cannot matter, for then nothing may pretend to train them
     for name, _ in model.named_parameters():
         of_encoder = name.startswith(("encoder.", "source_embedding"))
@@ -559,3 +559,54 @@ class TestBadInput:
     def test_a_bad_seed(self, task):
         with pytest.raises(ValueError, match="seed must be an integer ≥ 0, got -1"):
             EncoderDecoder(ModelConfig(), task, seed=-1)
+
+
+# ---- dropout -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("architecture", ["VED", "AED", "AO"])
+def test_dropout_is_drawn_from_its_generator_and_from_nothing_else(task, batch, architecture):
+    model = EncoderDecoder(
+        ModelConfig(architecture, hidden_size=32, decoder_input="teacher", dropout=0.5), task, seed=0
+    )
+    state = torch.random.get_rng_state()
+    plain, again = model(batch), model(batch)
+    first, same = (model(batch, dropout=torch.Generator().manual_seed(3)) for _ in range(2))
+    other = model(batch, dropout=torch.Generator().manual_seed(4))
+    assert torch.equal(plain, again)
+    assert torch.equal(first, same)
+    assert not torch.allclose(first, plain)
+    assert not torch.allclose(first, other)
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_dropout_keeps_the_mean(task, batch):
+    model = EncoderDecoder(ModelConfig("AED", hidden_size=8, dropout=0.25), task, seed=0)
+    drop = model._dropout(torch.Generator().manual_seed(0))
+    values = drop(torch.full((200, 500), 3.0))
+    assert set(values.unique().tolist()) == {0.0, 4.0}
+    assert values.mean().item() == pytest.approx(3, abs=0.02)
+
+
+def test_without_dropout_a_generator_changes_nothing(task, batch):
+    model = EncoderDecoder(ModelConfig("AED", hidden_size=8), task, seed=0)
+    assert torch.equal(model(batch), model(batch, dropout=torch.Generator()))
+
+
+@pytest.mark.parametrize("architecture", ["VED", "AED", "AO"])
+def test_masked_logits_are_those_of_the_masked_steps(task, batch, architecture):
+    model = EncoderDecoder(ModelConfig(architecture, hidden_size=8), task, seed=0)
+    mask = batch.target_mask
+    torch.testing.assert_close(model(batch, mask=mask), model(batch)[mask])
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
+def test_a_share_of_units_lies_below_one(share):
+    with pytest.raises(ValueError, match="dropout must lie in 0 … 1"):
+        ModelConfig(dropout=share)
+
+
+def test_a_setting_that_came_later_is_named_only_where_it_is_used():
+    """So configurations of networks that were trained before keep their hash."""
+    assert "dropout" not in ModelConfig().settings()
+    assert ModelConfig(dropout=0.2).settings() == {**ModelConfig().settings(), "dropout": 0.2}

@@ -15,7 +15,7 @@ import torch
 from howattend import files, training
 from howattend.models import EncoderDecoder, ModelConfig
 from howattend.tasks import EOS, PAD, Batch, OneToOne, Reversed
-from howattend.training import TrainConfig, Training, sequence_loss, train, word_accuracy
+from howattend.training import TrainConfig, Training, train, word_accuracy
 
 RECIPE = TrainConfig(steps=30, batch_size=8, warmup_steps=5)
 EVERY = {"checkpoint_every": 10, "log_every": 7, "progress": False}
@@ -112,15 +112,51 @@ def test_the_bar_is_shown_in_notebooks_but_not_in_log_files(task, capsys, monkey
 # ---- what is minimised -------------------------------------------------------------------------------------------
 
 
-def test_the_loss_is_the_mean_over_unpadded_words():
-    target = torch.tensor([[3, EOS, PAD], [EOS, PAD, PAD]])
-    batch = Batch(target, torch.tensor([2, 1]), target, torch.tensor([2, 1]), torch.full((2, 3), -1))
-    logits = torch.zeros(2, 3, 4)
-    logits[0, 0, 3] = math.log(3)  # probability 3 / (3 + 3) of the right word
-    logits[0, 1, EOS] = math.log(9)  # 9 / (9 + 3)
-    logits[0, 2], logits[1, 1:] = 1e6, -1e6  # padding must not count
-    expected = (math.log(2) + math.log(4 / 3) + math.log(4)) / 3
-    assert sequence_loss(logits, batch).item() == pytest.approx(expected, rel=1e-6)
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_the_loss_is_the_mean_over_unpadded_words(task, bfloat16):
+    model, batch = new_model(task), task.sample(16, seed=0)
+    logits, total, words = model(batch).log_softmax(-1), 0.0, 0
+    for row, length in enumerate(batch.target_lengths.tolist()):
+        for step in range(length):
+            total -= logits[row, step, batch.target[row, step]].item()
+            words += 1
+    assert words < batch.target.numel()  # or there is no padding to be counted by mistake
+    adam = torch.optim.Adam(model.parameters())
+    loss = training.train_step(model, adam, batch, replace(RECIPE, bfloat16=bfloat16))
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(total / words, rel=2e-2 if bfloat16 else 1e-5)
+    assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+
+
+def test_dropout_is_another_at_each_step_and_resumes(task, tmp_path):
+    def trained(steps_at_a_time):
+        model = EncoderDecoder(ModelConfig("AED", hidden_size=8, dropout=0.3), task, seed=0)
+        seen = []
+        for steps in steps_at_a_time:
+
+            def stop(_, entry, steps=steps):
+                seen.append(entry["loss"])
+                if entry["step"] == steps:
+                    raise KeyboardInterrupt
+
+            try:
+                train(
+                    model,
+                    task,
+                    RECIPE,
+                    checkpoint=tmp_path / f"{len(steps_at_a_time)}.ckpt",
+                    log_every=1,
+                    checkpoint_every=1,
+                    progress=False,
+                    on_log=stop,
+                )
+            except KeyboardInterrupt:
+                model = EncoderDecoder(ModelConfig("AED", hidden_size=8, dropout=0.3), task, seed=0)
+        return model
+
+    whole, parts = trained([RECIPE.steps + 1]), trained([11, RECIPE.steps + 1])
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, parts.state_dict()[name])
 
 
 def first_gradient(task, tmp_path, **recipe):

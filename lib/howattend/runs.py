@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -36,8 +36,8 @@ class RunConfig:
 
     def settings(self) -> dict[str, object]:
         """All that decides the result of a training but its seed, as plain data with defaults filled in."""
-        model = asdict(self.model.resolve(self.task.default_decoder_input))
-        return {"task": self.task.settings(), "model": model, "train": asdict(self.train)}
+        model = self.model.resolve(self.task.default_decoder_input)
+        return {"task": self.task.settings(), "model": model.settings(), "train": self.train.settings()}
 
     @property
     def hash(self) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+from howattend.settings import ADDED, settings_of
 
 ARCHITECTURES = ("VED", "AED", "AO")
 CELLS = ("gru", "lstm", "ugrnn", "ff")
@@ -32,6 +34,9 @@ class ModelConfig:
     readout
         What the linear readout sees: "both" context and decoder state, "context" or "state". None takes the default:
         "state" for VED, else "both". With "state" the attention of AED and AO is computed but nothing learns it.
+    dropout
+        The share of the units of word embeddings, contexts and decoder states (before the readout) that a training step
+        sets to zero. Only where data are scarce: translation.
     """
 
     architecture: str = "AED"
@@ -40,6 +45,7 @@ class ModelConfig:
     attention: str = "dot"
     decoder_input: str | None = None
     readout: str | None = None
+    dropout: float = field(default=0.0, metadata=ADDED)
 
     def __post_init__(self) -> None:
         for name, valid in (
@@ -53,10 +59,16 @@ class ModelConfig:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}, got {getattr(self, name)!r}")
         if not isinstance(self.hidden_size, int) or isinstance(self.hidden_size, bool) or self.hidden_size < 2:
             raise ValueError(f"hidden_size must be an integer ≥ 2, got {self.hidden_size!r}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in 0 … 1, 1 excluded, got {self.dropout!r}")
         if self.architecture == "AO" and self.hidden_size % 2:
             raise ValueError(f"hidden_size must be even for AO (sines and cosines in pairs), got {self.hidden_size}")
         if self.architecture == "VED" and self.readout in ("both", "context"):
             raise ValueError(f'readout must be "state" for VED, which has no context, got {self.readout!r}')
+
+    def settings(self) -> dict[str, object]:
+        """As plain data, for the hash of a run's configuration."""
+        return settings_of(self)
 
     @property
     def has_attention(self) -> bool:

@@ -19,6 +19,7 @@ from howattend.tasks.batch import check_tokens
 TIMESCALE = 10_000.0  # of the sinusoidal positional encoding
 
 Edit = Callable[[Tensor, slice], Tensor]  # of encoder states, see EncoderDecoder.trace
+Drop = Callable[[Tensor], Tensor]  # dropout
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,9 @@ class EncoderDecoder(nn.Module):
 
     # ---- the stages -------------------------------------------------------------------------------------------
 
-    def encode(self, source: Tensor, source_lengths: Tensor) -> Encoded:
+    def encode(self, source: Tensor, source_lengths: Tensor, drop: Drop | None = None) -> Encoded:
         """Source words [B, T] → hidden states [B, T, n]; what stands behind an end of sentence changes none of them."""
-        projected = self._project(self.encoder, self.source_embedding, source)
+        projected = self._project(self.encoder, self.source_embedding, source, drop)
         mask = length_mask(source_lengths, source.shape[1])
         if not self.config.is_recurrent:
             return self._with_keys(Encoded(self.encoder.step(projected, None)[0].transpose(0, 1), mask, None))
@@ -113,9 +114,9 @@ class EncoderDecoder(nn.Module):
         contexts = self._attend(encoded, decoder_states)[-1] if self.attention is not None else None
         return self.readout(contexts, decoder_states)
 
-    def _decode_words(self, encoded: Encoded, words: Tensor) -> Tensor:
+    def _decode_words(self, encoded: Encoded, words: Tensor, drop: Drop | None = None) -> Tensor:
         """Decoder states [B, S, n] when the words [B, S] are fed."""
-        projected = self._project(self.decoder, self.target_embedding, words)
+        projected = self._project(self.decoder, self.target_embedding, words, drop)
         if not self.config.is_recurrent:
             return self.decoder.step(projected, None)[0].transpose(0, 1)
         states, state = [], encoded.start
@@ -160,11 +161,14 @@ class EncoderDecoder(nn.Module):
         positions = positional_encoding(steps, self.config.hidden_size).to(embedding)
         return cell.project(embedding), positions @ cell.weight_ih.t()
 
-    def _project(self, cell: Cell, embedding: Tensor, words: Tensor) -> Tensor:
+    def _project(self, cell: Cell, embedding: Tensor, words: Tensor, drop: Drop | None = None) -> Tensor:
         """[B, steps] words → [steps, B, gates·n], step by step in memory as the recurrence reads it."""
         words, n = words.t(), self.config.hidden_size
-        if len(embedding) > words.numel():  # a large vocabulary: project the words that occur, not all there are
+        # A large vocabulary: project the words that occur, not all there are. Dropout is each occurrence's own.
+        if drop is not None or len(embedding) > words.numel():
             inputs = nn.functional.embedding(words, embedding)
+            if drop is not None:
+                inputs = drop(inputs)
             if not self.config.is_recurrent:
                 inputs = inputs + positional_encoding(len(words), n).to(inputs)[:, None]
             return cell.project(inputs)
@@ -174,13 +178,49 @@ class EncoderDecoder(nn.Module):
 
     # ---- what users call --------------------------------------------------------------------------------------
 
-    def forward(self, batch: Batch, decoder_input: str | None = None) -> Tensor:
-        """Logits [B, S, V] at the batch's target steps, with the decoder fed as configured or as told."""
-        self._check_batch(batch)
-        encoded = self.encode(batch.source, batch.source_lengths)
-        return self._logits(encoded, self._decode(encoded, batch, decoder_input)[0])
+    def forward(
+        self,
+        batch: Batch,
+        decoder_input: str | None = None,
+        *,
+        mask: Tensor | None = None,
+        dropout: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits [B, S, V] at the batch's target steps, with the decoder fed as configured or as told.
 
-    def _decode(self, encoded: Encoded, batch: Batch, decoder_input: str | None) -> tuple[Tensor, Tensor]:
+        Args:
+            batch: B pairs.
+            decoder_input: "predicted", "teacher" or "constant"; as configured if None.
+            mask: [B, S] bool; the P steps whose logits are wanted, which are then [P, V].
+            dropout: where dropout's zeros are drawn from, on any device; without it none are drawn.
+        """
+        self._check_batch(batch)
+        drop = self._dropout(dropout)
+        encoded = self.encode(batch.source, batch.source_lengths, drop)
+        states = self._decode(encoded, batch, decoder_input, drop)[0]
+        contexts = self._attend(encoded, states)[-1] if self.attention is not None else None
+        if mask is not None:  # before the readout, which is the costly part where the vocabulary is large
+            contexts, states = None if contexts is None else contexts[mask], states[mask]
+        if drop is not None:
+            contexts, states = None if contexts is None else drop(contexts), drop(states)
+        return self.readout(contexts, states)
+
+    def _dropout(self, random: torch.Generator | None) -> Drop | None:
+        """Sets a share of the units to zero and scales up the others, so that the mean stays."""
+        share = self.config.dropout
+        if random is None or share == 0:
+            return None
+        own = torch.Generator(self.readout_bias.device).manual_seed(random.initial_seed())
+
+        def drop(values: Tensor) -> Tensor:
+            kept = torch.empty_like(values, requires_grad=False).bernoulli_(1 - share, generator=own)
+            return values * kept / (1 - share)
+
+        return drop
+
+    def _decode(
+        self, encoded: Encoded, batch: Batch, decoder_input: str | None, drop: Drop | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Decoder states [B, S, n] and the words fed [B, S]."""
         decoder_input = self.config.decoder_input if decoder_input is None else decoder_input
         if decoder_input not in DECODER_INPUTS:
@@ -190,7 +230,7 @@ class EncoderDecoder(nn.Module):
         words = torch.full_like(batch.target, BOS)
         if decoder_input == "teacher":
             words[:, 1:] = batch.target[:, :-1]
-        return self._decode_words(encoded, words), words
+        return self._decode_words(encoded, words, drop), words
 
     @torch.no_grad()
     def trace(

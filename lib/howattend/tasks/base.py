@@ -16,7 +16,7 @@ from howattend.tasks.vocabulary import EOS, Vocabulary
 
 # Every use of randomness has a stream of its own: a training set shares its seeds with none of the sets that it is
 # judged on. (torch's CPU generator keeps 32 bits of a seed, so two meet by chance once in four billion pairs.)
-_STREAMS = {"sample": 0, "training": 1, "validation": 2, "test": 3, "weights": 4}
+_STREAMS = {"sample": 0, "training": 1, "validation": 2, "test": 3, "weights": 4, "dropout": 5}
 TEST_SAMPLES = 10_000
 
 
