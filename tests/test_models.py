@@ -566,9 +566,8 @@ class TestBadInput:
 
 @pytest.mark.parametrize("architecture", ["VED", "AED", "AO"])
 def test_dropout_is_drawn_from_its_generator_and_from_nothing_else(task, batch, architecture):
-    model = EncoderDecoder(
-        ModelConfig(architecture, hidden_size=32, decoder_input="teacher", dropout=0.5), task, seed=0
-    )
+    config = ModelConfig(architecture, hidden_size=32, decoder_input="teacher", dropout=0.5)
+    model = EncoderDecoder(config, task, seed=0)
     state = torch.random.get_rng_state()
     plain, again = model(batch), model(batch)
     first, same = (model(batch, dropout=torch.Generator().manual_seed(3)) for _ in range(2))

@@ -126,11 +126,8 @@ def train(
     keep_memory()
     # Adam's weight decay is the gradient of λ Σ‖w‖², 2 λ w.
     adam = torch.optim.Adam(model.parameters(), lr=config.learning_rate, weight_decay=2 * config.l2, fused=True)
-    model_settings = {**model.config.settings(), "seed": model.seed}
-    identity = json.dumps(
-        {"task": task.settings(), "model": model_settings, "train": config.settings(), "seed": int(seed)},
-        sort_keys=True,
-    )
+    settings = {"task": task.settings(), "model": {**model.config.settings(), "seed": model.seed}}
+    identity = json.dumps({**settings, "train": config.settings(), "seed": int(seed)}, sort_keys=True)
     path = Path(checkpoint) if checkpoint is not None else None
     step, seconds, log = _resume(path, identity, model, adam) if path is not None and path.exists() else (0, 0.0, [])
     begun = time.perf_counter() - seconds
