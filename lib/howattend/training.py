@@ -29,8 +29,8 @@ class TrainConfig:
 
     The learning rate rises linearly over ``warmup_steps``, then falls along a half cosine to ``final_rate`` of its
     peak. ``l2`` is λ in λ Σ‖w‖² over all parameters. Gradients are clipped to a global norm of ``clip_norm`` before L2
-    is added. ``bfloat16`` computes matrix products in bfloat16 while training (weights and sums stay float32), which is
-    faster where the processor has it and large output layers are the cost.
+    is added. ``bfloat16`` computes the readout's matrix products in bfloat16 while training (weights
+    and sums stay float32): faster, where the processor has it and a large vocabulary makes the readout the cost.
     """
 
     steps: int = 5000
@@ -218,9 +218,9 @@ def train_step(
     sentence included. Dropout, where the model has any, is drawn from ``random``.
     """
     mask = batch.target_mask
-    with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=config.bfloat16):
-        logits = model(batch, mask=mask, dropout=random)
-        loss = nn.functional.cross_entropy(logits, batch.target[mask])
+    contexts, states = model.decode(batch, mask=mask, dropout=random)
+    with torch.autocast(states.device.type, torch.bfloat16, enabled=config.bfloat16):
+        loss = nn.functional.cross_entropy(model.readout(contexts, states), batch.target[mask])
     adam.zero_grad(set_to_none=True)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)

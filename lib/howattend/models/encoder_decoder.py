@@ -178,20 +178,24 @@ class EncoderDecoder(nn.Module):
 
     # ---- what users call --------------------------------------------------------------------------------------
 
-    def forward(
+    def forward(self, batch: Batch, decoder_input: str | None = None) -> Tensor:
+        """Logits [B, S, V] at the batch's target steps, with the decoder fed as configured or as told."""
+        return self.readout(*self.decode(batch, decoder_input))
+
+    def decode(
         self,
         batch: Batch,
         decoder_input: str | None = None,
         *,
         mask: Tensor | None = None,
         dropout: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits [B, S, V] at the batch's target steps, with the decoder fed as configured or as told.
+    ) -> tuple[Tensor | None, Tensor]:
+        """What the readout reads: contexts (None without attention) and decoder states, [B, S, n] each.
 
         Args:
             batch: B pairs.
             decoder_input: "predicted", "teacher" or "constant"; as configured if None.
-            mask: [B, S] bool; the P steps whose logits are wanted, which are then [P, V].
+            mask: [B, S] bool; the P steps that are wanted, which are then [P, n].
             dropout: where dropout's zeros are drawn from, on any device; without it none are drawn.
         """
         self._check_batch(batch)
@@ -199,11 +203,11 @@ class EncoderDecoder(nn.Module):
         encoded = self.encode(batch.source, batch.source_lengths, drop)
         states = self._decode(encoded, batch, decoder_input, drop)[0]
         contexts = self._attend(encoded, states)[-1] if self.attention is not None else None
-        if mask is not None:  # before the readout, which is the costly part where the vocabulary is large
+        if mask is not None:
             contexts, states = None if contexts is None else contexts[mask], states[mask]
         if drop is not None:
             contexts, states = None if contexts is None else drop(contexts), drop(states)
-        return self.readout(contexts, states)
+        return contexts, states
 
     def _dropout(self, random: torch.Generator | None) -> Drop | None:
         """Sets a share of the units to zero and scales up the others, so that the mean stays."""
