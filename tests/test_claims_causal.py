@@ -52,7 +52,7 @@ class Planted:
 
     def decode(self, batch):
         offset = torch.arange(STEPS) - torch.arange(STEPS)[:, None]  # [S, T] t − s
-        near = torch.where(offset == 0, 4.6, torch.where(offset == -1, 3.6, torch.where(offset == 1, 1.0, 0.0)))
+        near = torch.where(offset == 0, 5.0, torch.where(offset == -1, 3.6, torch.where(offset == 1, 1.0, 0.0)))
         states = torch.zeros(len(batch), STEPS, SIZE, dtype=torch.float64)
         states[..., PLACE] = near.double() * self.sign(batch)
         states[..., AHEAD] = torch.where(offset == 1, 5.0, -2.0).double()
