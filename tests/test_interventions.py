@@ -252,3 +252,27 @@ class TestBadInput:
     def test_ao_has_no_start_to_edit(self, make_model, batch):
         with pytest.raises(ValueError, match="AO's decoder starts from nothing"):
             iv.decode_with(make_model("AO"), batch, [], edit_start=True)
+
+
+class TestShift:
+    def test_one_vector_is_added_where_asked(self, model, batch):
+        by, where, before = torch.arange(6.0), checkerboard(batch), model.trace(batch)
+        found = iv.decode_with(model, batch, iv.shift(by, where)).trace
+        chosen = where & batch.source_mask
+        moved = before.encoder_states + by.double()
+        assert torch.allclose(found.encoder_states[chosen], moved[chosen], rtol=0, atol=1e-12)
+        assert torch.equal(found.encoder_states[~chosen], before.encoder_states[~chosen])
+
+    def test_there_and_back_is_nothing_but_rounding_and_nowhere_is_nothing(self, model, batch):
+        by, before = torch.arange(6.0), model.trace(batch)
+        found = iv.decode_with(model, batch, [iv.shift(by), iv.shift(-by)]).trace
+        assert torch.allclose(found.logits, before.logits)
+        nowhere = torch.zeros_like(batch.source_mask)
+        assert equal(iv.decode_with(model, batch, iv.shift(by, nowhere)).trace, before)
+
+    def test_what_is_no_vector_of_the_states(self, model, batch):
+        for by in (torch.zeros(2, 6), torch.tensor([0.0, torch.nan]), torch.tensor(1.0)):
+            with pytest.raises(ValueError, match=r"by must be a finite vector \[n\]"):
+                iv.shift(by)
+        with pytest.raises(ValueError, match="by must have the 6 units of the states, got 5"):
+            iv.decode_with(model, batch, iv.shift(torch.zeros(5)))

@@ -1,6 +1,7 @@
 """The chapters' parameters ``retrain`` and ``quick``, with real trainings: the slowest tests of the book."""
 
 import papermill
+import pytest
 import torch
 
 from howattend import files, notebooks, runs
@@ -27,13 +28,14 @@ def test_retraining_really_trains(monkeypatch):
             assert not torch.allclose(value, shipped.state_dict()[key], atol=1e-3)
 
 
-def test_a_quick_chapter_marks_its_claims(root, tmp_path):
-    """Eight networks, trained for about two minutes in all; every verdict says that it is not comparable."""
-    source, result = root / "book" / "one-to-one.ipynb", tmp_path / "quick.ipynb"
+@pytest.mark.parametrize(("chapter", "verdicts"), [("one-to-one", 21), ("sort", 1)])
+def test_a_quick_chapter_marks_its_claims(root, tmp_path, chapter, verdicts):
+    """Every network is trained shortly, and every verdict says that it is not comparable."""
+    source, result = root / "book" / f"{chapter}.ipynb", tmp_path / "quick.ipynb"
     papermill.execute_notebook(source, result, {"quick": True}, cwd=root / "book", progress_bar=False)
     cells = {cell.id: cell for cell in notebooks.read(result).cells}
     lines = cells["claims"].outputs[0].data["text/plain"].splitlines()[1:]
-    verdicts = [line.rsplit(" | ", 1)[1] for line in lines if line.startswith("  ")]
-    assert len(verdicts) > 20
-    assert set(verdicts) == {"not comparable (quick training)"}
+    found = [line.rsplit(" | ", 1)[1] for line in lines if line.startswith("  ")]
+    assert len(found) >= verdicts
+    assert set(found) == {"not comparable (quick training)"}
     assert "networks trained here" in cells["ledger"].outputs[0].text

@@ -1,9 +1,9 @@
 """Change one component of the encoder states before attention, and decode on: causal checks of what components do.
 
 A hidden state is h_t = μ_t + χ_x + Δh_t. An edit adds to the states at chosen source steps: minus one of the three to
-remove it, χ_y − χ_x to give a word another word's input component. Attention, contexts and the decoder's words then
-follow from the edited states; the encoder itself is not run again, so what a recurrent encoder carried from an edited
-word to later steps stays. States at steps that are not chosen stay bit for bit what they were.
+remove it, χ_y − χ_x to give a word another word's input component, or any vector. Attention, contexts and the decoder's
+words then follow from the edited states; the encoder itself is not run again, so what a recurrent encoder carried from
+an edited word to later steps stays. States at steps that are not chosen stay bit for bit what they were.
 """
 
 from __future__ import annotations
@@ -102,6 +102,28 @@ def swap_word(components: Components, word: int, by: int, where: Tensor | None =
         return (rows[by] - rows[word]).expand_as(states)
 
     return Edit(addend, where, word)
+
+
+def shift(by: Tensor, where: Tensor | None = None) -> Edit:
+    """Add one vector to the states: the way from one cluster's centre to another's, say.
+
+    Args:
+        by: [n], finite.
+        where: [B, T] bool, the source steps; None: every word.
+
+    Raises:
+        ValueError: if ``by`` is no vector, not finite, or (on decoding) not of the states' size.
+    """
+    vector = to_tensor(by, "by")
+    if vector.ndim != 1 or not bool(vector.isfinite().all()):
+        raise ValueError(f"by must be a finite vector [n], got shape {list(vector.shape)}: pass one edit a vector")
+
+    def addend(states: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
+        if len(vector) != states.shape[2]:
+            raise ValueError(f"by must have the {states.shape[2]} units of the states, got {len(vector)}")
+        return vector.to(states).expand_as(states)
+
+    return Edit(addend, where)
 
 
 @torch.no_grad()

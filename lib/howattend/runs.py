@@ -112,7 +112,8 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
         for percent in AND_PERCENTS:
             to = runs if architecture == "AED" and percent == 30 else tried
             add(f"{name}-and{percent:02d}", ExtendedSCAN(and_rate=percent / 100), architecture, l2=l2, bar=0.98, to=to)
-    # What the fed word changes in AO; fed a constant it needs a weaker L2, so that L2 beside the word, too.
+    # The conditions of claims: weaker L2, and what the fed word changes in AO, which fed a constant needs weaker L2.
+    add("escan-aed-gru-l2_1e-4", ExtendedSCAN(), "AED", l2=1e-4, bar=0.98)
     add("escan-ao-gru-constant", ExtendedSCAN(), "AO", l2=1e-3, bar=0.98, decoder_input="constant")
     add("escan-ao-gru-l2_1e-3", ExtendedSCAN(), "AO", l2=1e-3, bar=0.98)
     return runs, tried

@@ -129,8 +129,9 @@ def offsets_of_words(runs: Runs) -> Measurement:
 CLAIMS = {"D1": twice_splits, "D2": twice_is_one, "D3": twice_hides, "D4": offsets_of_words}
 
 _AO = ("escan-ao-gru", "escan-ao-gru-l2_1e-3", "escan-ao-gru-constant")
-#: The rows of the ledger: claim, and the run of each part. AO's L2 and the word it is fed are conditions.
+#: The rows of the ledger: claim, and the run of each part. L2, the rate of "and" (AED) and the
+#: word that is fed (AO) are conditions.
 PLAN: list[tuple[str, dict[str, str]]] = [
-    ("D1", {"run": "escan-aed-gru"}),
+    *(("D1", {"run": run}) for run in ("escan-aed-gru", "escan-aed-gru-l2_1e-4", "escan-aed-gru-and30")),
     *((claim, {"run": run}) for claim in ("D2", "D3", "D4") for run in _AO),
 ]

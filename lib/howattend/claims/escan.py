@@ -197,13 +197,15 @@ CLAIMS = {
 }
 
 _AED, _AO = "escan-aed-gru", "escan-ao-gru"
+_AEDS = (_AED, f"{_AED}-l2_1e-4", f"{_AED}-and30")
 #: The rows of the ledger: claim, and the run of each part. E5 needs a rate of "and" at which the prediction moves, and
-#: for which AO cannot be trained; E8 is about attention, which AO needs less where it is fed the word to repeat.
+#: for which AO cannot be trained. What AED does with its deltas may depend on L2 and on that rate, too; what AO attends
+#: to, on L2 and on the word that it is fed.
 PLAN: list[tuple[str, dict[str, str]]] = [
     *((claim, {"run": run}) for claim in ("E1", "E2", "E3", "E4") for run in (_AED, _AO)),
     *(("E5", {"run": run}) for run in (_AED, _AO, f"{_AED}-and30")),
     *(("E6", {"run": run}) for run in (_AED, _AO)),
-    ("E7", {"run": _AED, "ao": _AO}),
+    *(("E7", {"run": run, "ao": _AO}) for run in _AEDS),
     *(("E8", {"run": run}) for run in (_AO, f"{_AO}-l2_1e-3", f"{_AO}-constant")),
-    ("E9", {"run": _AED, "one_to_one": "one_to_one-aed-gru", "ao": _AO}),
+    *(("E9", {"run": run, "one_to_one": "one_to_one-aed-gru", "ao": _AO}) for run in _AEDS),
 ]
