@@ -55,10 +55,10 @@ class Source(ABC):
         return {"kind": self.kind, "recipe": RECIPE, **asdict(self)}
 
 
-def check_columns(columns: object, name: str = "columns") -> tuple[str, str]:
+def check_columns(columns: object) -> tuple[str, str]:
     """The two names as a tuple; ValueError where they are anything else."""
     if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) != 2:
-        raise ValueError(f"{name} must be two names, of the English column and of the French one, got {columns!r}")
+        raise ValueError(f"columns must be two names, of the English column and of the French one, got {columns!r}")
     return tuple(map(str, columns))
 
 
