@@ -54,8 +54,9 @@ class Run:
 
     @cached_property
     def accuracy(self) -> float:
-        """Free-running word accuracy on the test set."""
-        return training.word_accuracy(self.model, self.test.to(self.device))
+        """Word accuracy on the test set: free-running, or of translation teacher-forced."""
+        forced = self.task.teacher_forced_accuracy
+        return training.word_accuracy(self.model, self.test.to(self.device), teacher_forced=forced)
 
     @cached_property
     def trace(self) -> Trace:

@@ -73,17 +73,23 @@ class Training:
 
     steps: int
     seconds: float  # over all sittings, evaluation included
-    accuracy: float  # free-running word accuracy on the validation set at the end
-    log: list[dict[str, float]]  # step, loss, accuracy (free-running), seconds
+    accuracy: float  # word accuracy on the validation set at the end
+    log: list[dict[str, float]]  # step, loss, accuracy, seconds
 
 
 @torch.no_grad()
-def word_accuracy(model: EncoderDecoder, batch: Batch, chunk: int = 1024) -> float:
-    """Share of target words, ends of sentence included, that greedy free-running decoding gets right at their step."""
+def word_accuracy(model: EncoderDecoder, batch: Batch, chunk: int = 1024, *, teacher_forced: bool = False) -> float:
+    """Share of target words, ends of sentence included, that the network gets right at their step.
+
+    By default of greedy free-running decoding; ``teacher_forced``: of the next word after the true ones.
+    """
     right = total = 0
     for start in range(0, len(batch), chunk):
-        part = batch[start : start + chunk]
-        words = model.generate(part.source, part.source_lengths, part.target.shape[1])
+        part = batch[start : start + chunk].trimmed()
+        if teacher_forced:
+            words = model(part, "teacher").argmax(-1)
+        else:
+            words = model.generate(part.source, part.source_lengths, part.target.shape[1])
         mask = part.target_mask
         right += int(((words == part.target[:, : words.shape[1]]) & mask[:, : words.shape[1]]).sum())
         total += int(mask.sum())
@@ -151,7 +157,7 @@ def train(
                     f"the loss of {name} is {float(loss)} at step {step}; lower learning_rate or clip_norm"
                 )
             if log_now:
-                accuracy = word_accuracy(model, validation)
+                accuracy = word_accuracy(model, validation, teacher_forced=task.teacher_forced_accuracy)
                 seconds = time.perf_counter() - begun
                 entry = {"step": step, "loss": float(loss), "accuracy": accuracy, "seconds": seconds}
                 log.append(entry)

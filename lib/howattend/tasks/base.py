@@ -34,6 +34,9 @@ class Task(ABC):
 
     name: ClassVar[str]
     default_decoder_input: ClassVar[str] = "predicted"
+    #: Whether word accuracy is that of the next word after the true ones, and not of free-running decoding: where a target
+    #: can be said in several ways, a sentence that differs by one word is not wrong from there on.
+    teacher_forced_accuracy: ClassVar[bool] = False
 
     @property
     @abstractmethod

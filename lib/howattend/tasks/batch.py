@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from torch import Tensor
@@ -50,6 +50,16 @@ class Batch:
     def __getitem__(self, index: slice | Tensor) -> Batch:
         """The sentence pairs picked by a slice or an index tensor."""
         return Batch(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
+
+    def trimmed(self) -> Batch:
+        """The same pairs without the steps that are padding in all of them."""
+        source, target = int(self.source_lengths.max()), int(self.target_lengths.max())
+        return replace(
+            self,
+            source=self.source[:, :source],
+            target=self.target[:, :target],
+            alignment=self.alignment[:, :target],
+        )
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from howattend.tasks import corpora
-from howattend.tasks.base import Task
+from howattend.tasks.base import Task, generator
 from howattend.tasks.batch import Batch, pad_rows
 from howattend.tasks.vocabulary import EOS, PAD, UNK, Vocabulary
 
@@ -39,6 +39,7 @@ class Translation(Task):
 
     name: ClassVar[str] = "translation"
     default_decoder_input: ClassVar[str] = "teacher"
+    teacher_forced_accuracy: ClassVar[bool] = True
     corpus: corpora.Source = field(default_factory=corpora.OpenDefault)
     register: str | None = None
     num_words: int | None = 8000
@@ -167,6 +168,25 @@ class Translation(Task):
         train = self.split("train")
         return train[torch.randint(len(train), (size,), generator=random)]
 
+    def training_batch(self, size: int, seed: int, step: int) -> Batch:
+        """The batch of one training step: every pair once an epoch, in an order that depends on seed and epoch alone.
+
+        A batch holds pairs of like lengths and is cut to the longest, so that little of it is padding. What an epoch's
+        last full batch leaves over is another share of the pairs in each epoch.
+        """
+        train = self.split("train")
+        size = min(size, len(train))
+        epoch, place = divmod(step, len(train) // size)
+        key = (size, int(seed), epoch)
+        if self._epoch.get("key") != key:
+            self._epoch.update(key=key, rows=_buckets(train, size, generator("training", seed, epoch)))
+        return train[self._epoch["rows"][place]].trimmed()
+
+    @cached_property
+    def _epoch(self) -> dict[str, object]:
+        """The order of the pairs in the epoch that is under way."""
+        return {}
+
     def validation_set(self, size: int = 512) -> Batch:
         """The first pairs of the validation split, whose order is random; all of them where it has fewer."""
         return self.split("validation")[:size]
@@ -220,6 +240,17 @@ class Translation(Task):
                 f"words are {', '.join(vocabulary.words[index] for index in vocabulary.content_ids[:20])}"
             )
         return [*ids, EOS]
+
+
+_POOL = 32  # batches that are sorted by length together: enough for little padding, few enough for varied batches
+
+
+def _buckets(pairs: Batch, size: int, random: torch.Generator) -> Tensor:
+    """Rows of pairs [batches, size]: shuffled, sorted by length pool by pool, and the batches shuffled."""
+    order = torch.randperm(len(pairs), generator=random)[: len(pairs) // size * size]
+    keys = pairs.target_lengths * (int(pairs.source_lengths.max()) + 1) + pairs.source_lengths
+    order = torch.cat([pool[keys[pool].argsort(stable=True)] for pool in order.split(_POOL * size)]).view(-1, size)
+    return order[torch.randperm(len(order), generator=random)]
 
 
 def _batch(source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor) -> Batch:
