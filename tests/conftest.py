@@ -66,3 +66,29 @@ def make_model(task):
 def model(request, make_model):
     """One network of each architecture and cell."""
     return make_model(*request.param)
+
+
+@pytest.fixture(scope="session")
+def sentence_pairs():
+    """360 English sentences of our own and their French translations, written as usual."""
+    nouns = {
+        **{"house": "la maison", "car": "la voiture", "door": "la porte", "chair": "la chaise", "box": "la boîte"},
+        **{"sister": "la soeur", "book": "le livre", "garden": "le jardin", "bed": "le lit", "wall": "le mur"},
+        **{"boat": "le bateau", "tree": "l'arbre"},
+    }
+    colours = {
+        "red": "rouge",
+        "empty": "vide",
+        "yellow": "jaune",
+        "large": "énorme",
+        "rare": "rare",
+        "famous": "célèbre",
+    }
+    subjects = {"I see": "Je vois", "We buy": "Nous achetons", "They sell": "Ils vendent", "You paint": "Vous peignez"}
+    subjects["She wants"] = "Elle veut"
+    return [
+        (f"{subject} the {colour} {noun}.", f"{sujet} {nom} {couleur}.")
+        for subject, sujet in subjects.items()
+        for colour, couleur in colours.items()
+        for noun, nom in nouns.items()
+    ]

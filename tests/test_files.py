@@ -72,6 +72,15 @@ def test_the_environment_names_the_folders(monkeypatch, tmp_path):
     assert files.cache_folder() == tmp_path / ".cache" / "howattend"
 
 
+def test_a_scratch_folder_is_empty_at_first_and_gone_at_the_end(tmp_path):
+    (tmp_path / "x" / "left").mkdir(parents=True)  # by a process that was killed
+    with pytest.raises(KeyboardInterrupt), files.scratch(tmp_path / "x") as folder:
+        assert not list(folder.iterdir())
+        (folder / "half").touch()
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_processes_take_turns_at_a_locked_file(tmp_path):
     path = tmp_path / "manifest.json"
     message = r"delete .*manifest\.json\.lock"

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from howattend import runs
+from howattend.tasks import corpora
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -19,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
         goes_on = options.command is _train  # which has checkpoints
         print(f"stopped; the same command {'goes on from here' if goes_on else 'starts anew'}", file=sys.stderr)
         return 130
-    except (ValueError, OSError, RuntimeError, ArithmeticError) as error:
+    except (ValueError, OSError, RuntimeError, ArithmeticError, ModuleNotFoundError) as error:
         print(f"howattend: {error}", file=sys.stderr)
         return 1
 
@@ -61,6 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     verify = command("verify", _verify, "reload shipped runs and repeat their recorded accuracy")
     verify.add_argument("names", nargs="*", metavar="RUN", help="default: all that are shipped")
     verify.add_argument("--device", default="cpu")
+    corpus = command(
+        "corpus", corpora.command.main, "build the corpus of the translation task, once, in the cache folder"
+    )
+    corpora.command.add_arguments(corpus)
     results = command("claims", _claims, "measure every claim on the shipped runs and record it in data/results")
     results.add_argument("--check", action="store_true", help="compare with what is recorded, and write nothing")
     results.add_argument("--device", default="cpu")

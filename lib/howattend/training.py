@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from howattend import files
+from howattend._progress import bar_options
 from howattend.models import EncoderDecoder
 from howattend.tasks import Batch, Task
 
@@ -129,7 +129,7 @@ def train(
     validation = task.validation_set().to(device)
     model.train()
     name = f"{task.name}-{model.config.architecture}"
-    bar = tqdm(total=config.steps, initial=step, desc=name, unit="step", **_bar_options(progress))
+    bar = tqdm(total=config.steps, initial=step, desc=name, unit="step", **bar_options(progress))
     with bar, _deferred_interrupt() as interrupted:
         while step < config.steps:
             for group in adam.param_groups:
@@ -181,14 +181,6 @@ def _deferred_interrupt() -> Iterator[threading.Event]:
         yield interrupted
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _bar_options(progress: bool) -> dict[str, object]:
-    """A bar in terminals and in notebooks, whose streams are no terminals; none in log files."""
-    if not progress:
-        return {"disable": True}
-    in_notebook = type(sys.stderr).__module__.startswith("ipykernel")
-    return {} if in_notebook else {"disable": None}  # {}: as the environment's TQDM_DISABLE says
 
 
 def keep_memory() -> None:

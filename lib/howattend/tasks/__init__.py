@@ -1,12 +1,13 @@
-"""Sequence-to-sequence tasks whose true alignment is known."""
+"""Sequence-to-sequence tasks: synthetic ones, whose true alignment is known, and translation."""
 
-from howattend.tasks import scan
+from howattend.tasks import corpora, scan
 from howattend.tasks.base import TEST_SAMPLES, Task, generator
 from howattend.tasks.batch import Batch, length_mask
 from howattend.tasks.extended_scan import ExtendedSCAN
 from howattend.tasks.phrases import Kind, Phrases, Role
 from howattend.tasks.sequences import OneToOne, Reversed, Sorted
-from howattend.tasks.vocabulary import BOS, EOS, PAD, SPECIAL_WORDS, Vocabulary
+from howattend.tasks.translation import Translation
+from howattend.tasks.vocabulary import BOS, EOS, PAD, SPECIAL_WORDS, UNK, Vocabulary
 
 __all__ = [
     "BOS",
@@ -14,6 +15,7 @@ __all__ = [
     "PAD",
     "SPECIAL_WORDS",
     "TEST_SAMPLES",
+    "UNK",
     "Batch",
     "ExtendedSCAN",
     "Kind",
@@ -23,7 +25,9 @@ __all__ = [
     "Role",
     "Sorted",
     "Task",
+    "Translation",
     "Vocabulary",
+    "corpora",
     "generator",
     "length_mask",
     "scan",

@@ -1,0 +1,228 @@
+"""English to French on human translations (Fig. 4, 5): a task whose sentences come from a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from howattend.tasks import corpora
+from howattend.tasks.base import Task
+from howattend.tasks.batch import Batch, pad_rows
+from howattend.tasks.vocabulary import EOS, PAD, UNK, Vocabulary
+
+
+@dataclass(frozen=True)
+class Translation(Task):
+    """Pairs of an English sentence and its French translation, word by word, in lower case.
+
+    The corpus is built once, with ``python -m howattend corpus``; FileNotFoundError says so where it is not there.
+
+    corpus
+        Where the pairs come from: :class:`corpora.OpenDefault`, :class:`corpora.HubDataset` or
+        :class:`corpora.LocalFiles`.
+    register
+        Only the pairs of one register, "catalogues" or "verses" of the open default; None: all. The vocabularies are
+        then those of that register.
+    num_words
+        Words a language has: the most common ones of the training split. All others are ``<unk>``. None: all that occur
+        ``min_count`` times.
+    min_count
+        How often a word must occur in the training split.
+    min_length, max_length
+        In words, of either sentence; the end of sentence does not count.
+    """
+
+    name: ClassVar[str] = "translation"
+    default_decoder_input: ClassVar[str] = "teacher"
+    corpus: corpora.Source = field(default_factory=corpora.OpenDefault)
+    register: str | None = None
+    num_words: int | None = 8000
+    min_count: int = 2
+    min_length: int = 1
+    max_length: int = corpora.MAX_LENGTH
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.corpus, corpora.Source):
+            raise ValueError(
+                "corpus must be an OpenDefault, a HubDataset or LocalFiles of howattend.tasks.corpora, "
+                f"got {self.corpus!r}"
+            )
+        for name in ("num_words", "min_count", "min_length", "max_length"):
+            value = getattr(self, name)
+            if value is None and name == "num_words":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer ≥ 1, got {value!r}")
+        if self.min_length > self.max_length:
+            raise ValueError(f"min_length must not exceed max_length, got {self.min_length} > {self.max_length}")
+        if self.max_length > corpora.MAX_LENGTH:
+            raise ValueError(f"max_length must be at most {corpora.MAX_LENGTH}, got {self.max_length}")
+
+    def settings(self) -> dict[str, object]:
+        """The task's name and parameters, with the corpus's own."""
+        own = ("register", "num_words", "min_count", "min_length", "max_length")
+        return {"name": self.name, "corpus": self.corpus.settings(), **{name: getattr(self, name) for name in own}}
+
+    # ---- words ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _corpus(self) -> corpora.Corpus:
+        corpus = corpora.load(self.corpus)
+        if self.register not in (None, *corpus.registers):
+            raise ValueError(
+                f"register must be None or one of this corpus's, {', '.join(map(repr, corpus.registers))}, got "
+                f"{self.register!r}"
+            )
+        return corpus
+
+    @cached_property
+    def source_vocabulary(self) -> Vocabulary:
+        """The most common English words of the training split, most common first."""
+        return self._cut("source")
+
+    @cached_property
+    def target_vocabulary(self) -> Vocabulary:
+        """The most common French words of the training split, most common first."""
+        return self._cut("target")
+
+    def _cut(self, side: str) -> Vocabulary:
+        words = getattr(self._corpus, f"{side}_words")
+        sentences = getattr(self._corpus, side)[self._rows("train")]
+        counts = torch.bincount(sentences[sentences >= 0], minlength=len(words)).tolist()
+        often = [number for number, count in enumerate(counts) if count >= self.min_count]
+        if len(often) < (self.num_words or 1):
+            raise ValueError(
+                f"num_words must be at most {len(often)}, got {self.num_words}: no more {side} words occur at least "
+                f"{self.min_count} times in the training split; lower it, pass None for all, or use a larger corpus"
+            )
+        often.sort(key=lambda number: (-counts[number], words[number]))
+        return Vocabulary.of_words((words[number] for number in often[: self.num_words]), unknown=True)
+
+    def words(self, sentence: str, language: str = "en") -> list[str]:
+        """The words of a sentence of one's own, written as usual, made as the corpus's were."""
+        return corpora.tokenise(corpora.clean(sentence), language, self.corpus.tokeniser)
+
+    def unknown_words(self, sentence: str) -> list[str]:
+        """The words of an English sentence that the vocabulary lacks, in order."""
+        return [word for word in self.words(sentence) if word not in self.source_vocabulary]
+
+    @property
+    def source_steps(self) -> int:
+        return self.max_length + 1
+
+    @property
+    def target_steps(self) -> int:
+        return self.max_length + 1
+
+    # ---- pairs ------------------------------------------------------------------------------------------------------
+
+    def _rows(self, split: str) -> Tensor:
+        """[M] bool, True on the corpus's pairs that this task has in a split."""
+        if split not in corpora.SPLITS:
+            raise ValueError(f"split must be one of {', '.join(map(repr, corpora.SPLITS))}, got {split!r}")
+        rows = self._corpus.rows(split, self.register)
+        for sentences in (self._corpus.source, self._corpus.target):
+            lengths = (sentences >= 0).sum(1)
+            rows &= (lengths >= self.min_length) & (lengths <= self.max_length)
+        if not rows.any():
+            raise ValueError(
+                f"the {split} split has no pair of sentences of {self.min_length} … {self.max_length} words; change "
+                "min_length or max_length"
+            )
+        return rows
+
+    def split(self, name: str) -> Batch:
+        """All pairs of "train", "validation" or "test", in a fixed random order, padded to max_length + 1 steps.
+
+        Alignments are not known (−1) but for the ends of sentence, which translate each other. The batch is made once
+        and shared: index it, and leave its tensors as they are.
+        """
+        if name not in self._splits:
+            rows = self._rows(name)
+            source, source_lengths = self._encode(self._corpus.source[rows], "source")
+            target, target_lengths = self._encode(self._corpus.target[rows], "target")
+            self._splits[name] = _batch(source, source_lengths, target, target_lengths)
+        return self._splits[name]
+
+    @cached_property
+    def _splits(self) -> dict[str, Batch]:
+        return {}
+
+    def _encode(self, numbers: Tensor, side: str) -> tuple[Tensor, Tensor]:
+        """Ids [B, max_length + 1] and lengths [B], ends of sentence included, of the corpus's word numbers."""
+        vocabulary, words = getattr(self, f"{side}_vocabulary"), getattr(self._corpus, f"{side}_words")
+        known = torch.tensor([vocabulary.id(word) for word in words] + [PAD])  # number −1 is the last entry
+        ids = torch.nn.functional.pad(known[numbers[:, : self.max_length].long()], (0, 1), value=PAD)
+        lengths = (numbers >= 0).sum(1)
+        ids[torch.arange(len(ids)), lengths] = EOS
+        return ids, lengths + 1
+
+    def _draw(self, size: int, random: torch.Generator) -> Batch:
+        """Pairs of the training split, each as likely as any other at every draw."""
+        train = self.split("train")
+        return train[torch.randint(len(train), (size,), generator=random)]
+
+    def validation_set(self, size: int = 512) -> Batch:
+        """The first pairs of the validation split, whose order is random; all of them where it has fewer."""
+        return self.split("validation")[:size]
+
+    def test_set(self, size: int | None = None) -> Batch:
+        """The whole test split, or its first ``size`` pairs."""
+        return self.split("test")[:size]
+
+    def unknown_share(self, split: str) -> tuple[float, float]:
+        """The shares of the English and of the French words of a split that are ``<unk>``; ends do not count."""
+        batch, shares = self.split(split), []
+        for ids in (batch.source, batch.target):
+            words = int((ids > EOS).sum())
+            shares.append(int((ids == UNK).sum()) / words)
+        return tuple(shares)
+
+    # ---- sentences of one's own -------------------------------------------------------------------------------------
+
+    def encode(self, sentences: str | Sequence[str]) -> tuple[Tensor, Tensor]:
+        """English sentences of one's own as ids [B, T] and lengths [B], for :meth:`EncoderDecoder.generate`.
+
+        They may be written as usual: they are cleaned and cut to words as the corpus was. A word that the vocabulary
+        lacks becomes ``<unk>``; :meth:`unknown_words` names them.
+
+        ValueError where a sentence is empty, longer than the task's, or has no known word at all.
+        """
+        rows = [self._own(sentence, "en") for sentence in ([sentences] if isinstance(sentences, str) else sentences)]
+        if not rows:
+            raise ValueError("sentences must hold at least one sentence")
+        return pad_rows(rows)
+
+    def pairs(self, pairs: Sequence[tuple[str, str]]) -> Batch:
+        """English sentences of one's own with their French translations, both written as usual.
+
+        ValueError as for :meth:`encode`.
+        """
+        if not pairs:
+            raise ValueError("pairs must hold at least one pair of sentences")
+        source = pad_rows([self._own(english, "en") for english, _ in pairs])
+        return _batch(*source, *pad_rows([self._own(french, "fr") for _, french in pairs]))
+
+    def _own(self, sentence: str, language: str) -> list[int]:
+        vocabulary = self.source_vocabulary if language == "en" else self.target_vocabulary
+        words = self.words(sentence, language)
+        ids = vocabulary.encode(words)
+        if not 1 <= len(ids) <= self.max_length:
+            raise ValueError(f"a sentence must have 1 … {self.max_length} words, got {len(ids)}: {sentence!r}")
+        if set(ids) == {UNK}:
+            raise ValueError(
+                f"no word of {sentence!r} is in the vocabulary ({', '.join(words)}: all unknown), whose most common "
+                f"words are {', '.join(vocabulary.words[index] for index in vocabulary.content_ids[:20])}"
+            )
+        return [*ids, EOS]
+
+
+def _batch(source: Tensor, source_lengths: Tensor, target: Tensor, target_lengths: Tensor) -> Batch:
+    alignment = torch.full_like(target, -1)
+    alignment[torch.arange(len(target)), target_lengths - 1] = source_lengths - 1
+    return Batch(source, source_lengths, target, target_lengths, alignment)
