@@ -461,7 +461,7 @@ class TestParameters:
             "directions": ("left", "right"),
             "phrases": ("verb", "direction", "twice"),
             "repeat_directions": False,
-            "and_rate": 0.02,
+            "and_rate": 0.005,
             "min_length": 15,
             "max_length": 20,
         }
