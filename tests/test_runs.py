@@ -525,3 +525,21 @@ def test_nothing_else_is_shipped():
 def test_what_is_shipped_fits_a_repository():
     size = sum(path.stat().st_size for path in files.data_folder().rglob("*") if path.is_file())
     assert 0 < size <= 60e6
+
+
+def test_what_is_only_tried_is_not_shipped(tried):
+    with pytest.raises(ValueError, match="only its accuracy: python -m howattend accuracies first"):
+        runs.train_and_ship("first")
+    assert not runs.manifest()
+
+
+def test_another_seed_is_trained(tried):
+    runs.record_accuracies(["first"])
+    assert runs.record_accuracies(["first"], seed=1)["seed"].tolist() == [1]
+
+
+def test_damaged_accuracies_are_refused(tried):
+    runs.record_accuracies(["first"])
+    runs.accuracies_path().write_text("hello\nworld\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="is damaged: it has no accuracy, config_hash"):
+        runs.read_accuracies()
