@@ -147,12 +147,16 @@ def test_nothing_is_recorded_that_is_not_measured(measured):
     assert not recorded.duplicated(keys).any()
 
 
+#: How a chapter says the verdict on a prediction of our own.
+OF_PREDICTIONS = {"holds": "reproduced", "does not hold": "not reproduced"}
+
+
 def test_the_chapters_print_the_recorded_numbers(root):
-    """The tables of claims in the committed chapters, cell by cell, beside data/results: each row in one chapter."""
+    """The tables of claims in the committed chapters, cell by cell, beside data/results: no row is left out."""
     shown = {}
     for path in sorted((root / "book").glob("*.ipynb")):
         for cell in notebooks.read(path).cells:
-            if cell.id not in ("claims", "conditions"):
+            if cell.id not in ("claims", "conditions", "outcomes"):
                 continue
             table = BeautifulSoup(cell.outputs[0].data["text/html"], "html.parser")
             for section in table.find_all("tbody"):
@@ -160,8 +164,8 @@ def test_the_chapters_print_the_recorded_numbers(root):
                 for row in rows:
                     run, values, verdict = (column.get_text() for column in row.find_all("td"))
                     key = heading.get_text().split(".")[0], run
-                    assert key not in shown, f"{key} is in two tables, the second in {path.name}"
-                    shown[key] = values.split(" · "), verdict
+                    found = values.split(" · "), OF_PREDICTIONS.get(verdict, verdict)
+                    assert shown.setdefault(key, found) == found, f"{path.name} has another row of {key}"
     expected = {
         key: (
             [

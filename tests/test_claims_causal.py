@@ -278,6 +278,15 @@ def test_c8_place_in_the_temporal_component_and_elsewhere():
     assert found["own phrase, after"] > 0.9
 
 
+def test_c8_what_never_had_its_place_has_not_lost_it():
+    run = planted()
+    untrained = Run(run.config, run.config.new_model(0).eval(), 0)
+    untrained.__dict__.update(test=run.test, accuracy=0.0)
+    verdict, found = measured("C8", untrained)
+    assert verdict is False
+    assert max(found["accuracy, after"], found["own phrase, after"]) <= 0.5
+
+
 # ------------------------------------------------------------------------------------------------------------- the rows
 
 

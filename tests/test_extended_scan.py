@@ -461,7 +461,7 @@ class TestParameters:
             "directions": ("left", "right"),
             "phrases": ("verb", "direction", "twice"),
             "repeat_directions": False,
-            "and_rate": 0.02,
+            "and_rate": 0.005,
             "min_length": 15,
             "max_length": 20,
         }
@@ -475,3 +475,27 @@ class TestParameters:
         task = ExtendedSCAN(**SMALL[0], min_length=2, max_length=4)
         words = list(itertools.chain(*enumerate_sentences(task)))
         assert {"and", "twice", "left"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("size", "condition", "message"),
+    [
+        (
+            5,
+            lambda batch: ExtendedSCAN().twice_on_diagonal(batch),
+            r"one bool a pair, \[256\], got \[256, 21\] of torch",
+        ),
+        (5, lambda batch: batch.source_lengths, r"got \[256\] of torch.int64"),
+        (5, lambda batch: True, "one bool a pair, .* got True"),
+        (0, ExtendedSCAN.same_length, "size must be an integer ≥ 1, got 0"),
+        (-3, ExtendedSCAN.same_length, "size must be an integer ≥ 1, got -3"),
+    ],
+)
+def test_a_condition_is_a_mask_and_a_size_a_number(size, condition, message):
+    with pytest.raises(ValueError, match=message):
+        ExtendedSCAN().sample_where(size, 0, condition)
+
+
+def test_a_list_of_words_is_no_sentence():
+    with pytest.raises(ValueError, match=r"sentences must be strings, .*\['walk', 'left'\]"):
+        ExtendedSCAN().pairs([["walk", "left"]])

@@ -254,6 +254,16 @@ class TestBadInput:
             iv.decode_with(make_model("AO"), batch, [], edit_start=True)
 
 
+def test_components_of_a_batch_that_lacks_the_last_word(model, task):
+    """They end with the last word that occurs, unless told how many there are."""
+    batch = task.sample(64, seed=0)
+    few = batch[(batch.source < batch.source.max()).all(1)]
+    components = decompose(model.trace(few).encoder_states, few.source, few.source_mask)
+    for part in ("input", "delta"):
+        with pytest.raises(ValueError, match=r"must have a row for every edited word, but have .* num_words="):
+            iv.decode_with(model, batch, iv.remove(components, part))
+
+
 class TestShift:
     def test_one_vector_is_added_where_asked(self, model, batch):
         by, where, before = torch.arange(6.0), checkerboard(batch), model.trace(batch)

@@ -179,8 +179,12 @@ def test_the_registry_has_the_runs_of_the_chapters():
         "reversed-ao-gru",
         "reversed-aed-gru-varied",
         "sort-aed-gru",
+        "escan-aed-gru",
+        "escan-ao-gru",
+        "escan-aed-gru-and30",
+        "escan-ao-gru-constant",
     } <= set(runs.REGISTRY)
-    assert not set(runs.REGISTRY) & set(runs.FAILURES)
+    assert not set(runs.REGISTRY) & set(runs.TRIED)
     assert len({config.hash for config in runs.REGISTRY.values()}) == len(runs.REGISTRY)
     assert runs.REGISTRY["one_to_one-aed-gru"].task == OneToOne(num_words=3, min_length=15, max_length=20)
     assert runs.REGISTRY["one_to_one-aed-gru"].model == ModelConfig("AED", "gru", 128)
@@ -189,7 +193,8 @@ def test_the_registry_has_the_runs_of_the_chapters():
     assert runs.REGISTRY["reversed-aed-gru-varied"].task == Reversed(num_words=3, min_length=15, max_length=20)
     assert runs.REGISTRY["sort-aed-gru"].task == Sorted(num_words=8, min_length=8, max_length=12)
     for name, config in runs.REGISTRY.items():
-        assert config.accuracy_bar >= (0.99 if "-ved-" in name or name.startswith("sort-") else 0.999)
+        lower = {"sort": 0.99, "escan": 0.98}.get(config.task.name, 0.999)
+        assert config.accuracy_bar >= (0.99 if "-ved-" in name else lower)
 
 
 # ---- what is tried, without weights ------------------------------------------------------------------------------
@@ -520,3 +525,21 @@ def test_nothing_else_is_shipped():
 def test_what_is_shipped_fits_a_repository():
     size = sum(path.stat().st_size for path in files.data_folder().rglob("*") if path.is_file())
     assert 0 < size <= 60e6
+
+
+def test_what_is_only_tried_is_not_shipped(tried):
+    with pytest.raises(ValueError, match="only its accuracy: python -m howattend accuracies first"):
+        runs.train_and_ship("first")
+    assert not runs.manifest()
+
+
+def test_another_seed_is_trained(tried):
+    runs.record_accuracies(["first"])
+    assert runs.record_accuracies(["first"], seed=1)["seed"].tolist() == [1]
+
+
+def test_damaged_accuracies_are_refused(tried):
+    runs.record_accuracies(["first"])
+    runs.accuracies_path().write_text("hello\nworld\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="is damaged: it has no accuracy, config_hash"):
+        runs.read_accuracies()

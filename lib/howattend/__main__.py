@@ -96,7 +96,9 @@ def _train(options: argparse.Namespace) -> int:
     if bool(options.names) == options.all:
         raise ValueError("name the runs to train, or give --all; python -m howattend list shows them")
     for name in options.names:
-        runs.config(name)  # an unknown name stops before hours of training, not after
+        runs.config(name)  # a wrong name stops before hours of training, not after
+        if name in runs.TRIED:
+            raise ValueError(f"no weights are kept of {name}, only its accuracy: python -m howattend accuracies {name}")
     recorded = runs.manifest()
     names = options.names or [
         name for name, config in runs.REGISTRY.items() if recorded.get(name, {}).get("config_hash") != config.hash

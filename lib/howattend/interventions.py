@@ -68,6 +68,12 @@ def remove(components: Components, part: str, where: Tensor | None = None) -> Ed
         _check_size(components, states)
         if part == "temporal":
             return -_of(components.temporal, states).expand_as(states)
+        known = len(components.input)
+        if part != "temporal" and bool(chosen.any()) and int(tokens[chosen].max()) >= known:
+            raise ValueError(
+                f"components must have a row for every edited word, but have {known} and the batch has word "
+                f"{int(tokens[chosen].max())}: decompose with num_words=len(task.source_vocabulary)"
+            )
         if part == "input":
             return -_of(components.input, states)[torch.where(chosen, tokens, 0)]
         if not bool(chosen.any()):
@@ -116,7 +122,10 @@ def shift(by: Tensor, where: Tensor | None = None) -> Edit:
     """
     vector = to_tensor(by, "by")
     if vector.ndim != 1 or not bool(vector.isfinite().all()):
-        raise ValueError(f"by must be a finite vector [n], got shape {list(vector.shape)}: pass one edit a vector")
+        what = (
+            f"shape {list(vector.shape)}: pass one edit a vector" if vector.ndim != 1 else "a NaN or an infinity in it"
+        )
+        raise ValueError(f"by must be a finite vector [n], got {what}")
 
     def addend(states: Tensor, tokens: Tensor, chosen: Tensor) -> Tensor:
         if len(vector) != states.shape[2]:

@@ -258,6 +258,8 @@ def train_and_ship(name: str, seeds: Iterable[int] = range(MAX_SEEDS), device: s
     RuntimeError where none does; seeds that failed are recorded with the one that did not. Interrupted at any point,
     the same call goes on: checkpoints are removed when all is done.
     """
+    if name in TRIED:
+        raise ValueError(f"no weights are kept of {name}, only its accuracy: python -m howattend accuracies {name}")
     run_config, failed, entry, tried = config(name), [], None, []
     for seed in seeds:
         run, done = _train(name, seed, device, quick=False, progress=True)
@@ -314,11 +316,18 @@ def read_accuracies() -> pd.DataFrame:
     path = accuracies_path()
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing; restore it with git checkout, or: python -m howattend accuracies")
-    return pd.read_csv(path)
+    rows = pd.read_csv(path)
+    if missing := {"run", "seed", "steps", "l2", "accuracy", "config_hash"} - set(rows.columns):
+        raise ValueError(f"{path} is damaged: it has no {', '.join(sorted(missing))}; restore it with git checkout")
+    return rows
+
+
+def _recorded(rows: pd.DataFrame) -> set[tuple[str, int]]:
+    return set(zip(rows["config_hash"], rows["seed"], strict=True))
 
 
 def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "cpu") -> pd.DataFrame:
-    """Train the runs of :data:`TRIED` that are not recorded with their present configuration; keep their accuracy.
+    """Train the runs of :data:`TRIED` that are not recorded with this configuration and seed; keep their accuracy.
 
     Args:
         names: of runs; none: all of them.
@@ -332,7 +341,7 @@ def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "c
         raise ValueError(f"names must be of {', '.join(TRIED)}, got {', '.join(unknown)}")
     for name in names:
         run_config, path = TRIED[name], accuracies_path()
-        if path.exists() and run_config.hash in set(read_accuracies()["config_hash"]):
+        if path.exists() and (run_config.hash, seed) in _recorded(read_accuracies()):
             continue
         run, done = train_run(name, seed, device)
         row = {"run": name, "seed": seed, "steps": done.steps, "l2": run_config.train.l2}

@@ -312,7 +312,7 @@ def deltas_matter(runs: Runs) -> Measurement:
 
 
 def place_is_lost(runs: Runs) -> Measurement:
-    """C8: without μ^E outputs find neither their words nor their phrases."""
+    """C8: without μ^E outputs find neither their words nor their phrases, which they find with it."""
     run, limits = runs["run"], CRITERIA["C8"].limits
     batch = pairs(run)
     phrases = task_of(run).parse(batch).at(batch.alignment)
@@ -329,7 +329,8 @@ def place_is_lost(runs: Runs) -> Measurement:
         "own phrase, after": own_phrase(after),
         "own phrase, before": own_phrase(before),
     }
-    verdict = now <= limits["accuracy"] and quantities["own phrase, after"] <= limits["phrase"]
+    had = quantities["accuracy, before"] > limits["accuracy"] and quantities["own phrase, before"] > limits["phrase"]
+    verdict = had and now <= limits["accuracy"] and quantities["own phrase, after"] <= limits["phrase"]
     return Measurement.of("C8", run, verdict, quantities)
 
 

@@ -186,6 +186,8 @@ class ExtendedSCAN(Task):
         numbers = {segment.words: index for index, segment in enumerate(self._chain.segments)}
         rows = []
         for sentence in [sentences] if isinstance(sentences, str) else sentences:
+            if not isinstance(sentence, str):
+                raise ValueError(f"sentences must be strings, with spaces between the words, got {sentence!r}")
             ids, _ = self.encode(sentence)
             row: list[int] = []
             for segment in self._split(ids[0, :-1].tolist()):
@@ -281,12 +283,14 @@ class ExtendedSCAN(Task):
             condition: Batch → bool [B], such as ``task.same_length`` or ``lambda b: task.twice_on_diagonal(b).any(1)``.
 
         Raises:
-            ValueError: if too few of a million pairs fulfil it.
+            ValueError: if too few of a million pairs fulfil it, or the condition is no mask [B].
         """
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"size must be an integer ≥ 1, got {size!r}")
         random = seed if isinstance(seed, torch.Generator) else generator("sample", seed)
         kept: list[Batch] = []
         found = drawn = 0
-        while found < size or not kept:
+        while found < size:
             if drawn >= max(_MOST_DRAWS, 100 * size):
                 raise ValueError(
                     f"condition must hold for some pairs, but of {drawn} drawn it held for {found} where {size} are "
@@ -294,7 +298,11 @@ class ExtendedSCAN(Task):
                 )
             batch = self.sample(min(max(2 * size, 256), 10_000), random)
             drawn += len(batch)
-            chosen = condition(batch).nonzero()[:, 0]
+            holds = condition(batch)
+            if not isinstance(holds, Tensor) or holds.dtype != torch.bool or holds.shape != (len(batch),):
+                shape = f"{list(holds.shape)} of {holds.dtype}" if isinstance(holds, Tensor) else repr(holds)
+                raise ValueError(f"condition must give one bool a pair, [{len(batch)}], got {shape}")
+            chosen = holds.nonzero()[:, 0]
             if len(chosen):
                 kept.append(batch[chosen])
                 found += len(chosen)
