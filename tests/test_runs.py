@@ -505,6 +505,25 @@ def test_shipping_keeps_the_entries_of_other_runs(shipped, monkeypatch):
     assert runs.verify(other.name).passed
 
 
+def test_half_precision_is_what_is_stored_and_what_is_measured(empty, monkeypatch):
+    half = replace(TINY, half_precision=True)
+    monkeypatch.setattr(runs, "REGISTRY", {NAME: half})
+    measured = []
+    monkeypatch.setattr(runs, "_ship", lambda run, *rest, ship=runs._ship: measured.append(run) or ship(run, *rest))
+    entry = runs.train_and_ship(NAME)
+    stored = files.load_tensors(empty / entry["file"])[0]
+    assert {tensor.dtype for tensor in stored.values()} == {torch.float16}
+    loaded = runs.load(NAME)
+    assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float32}
+    assert same_weights(measured[0].model, loaded)
+    assert half.hash == TINY.hash
+    exact = runs.train_run(NAME)[0].model  # what training gave, not rounded
+    assert not same_weights(exact, loaded)
+    assert all(
+        torch.allclose(a, b, rtol=1e-3, atol=1e-6) for a, b in zip(exact.parameters(), loaded.parameters(), strict=True)
+    )
+
+
 # ---- what is really shipped --------------------------------------------------------------------------------------
 
 

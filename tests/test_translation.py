@@ -100,6 +100,47 @@ def test_unknown_words_have_an_id_only_where_the_vocabulary_has_one():
         Vocabulary.of_words(["a", "<unk>"])
 
 
+@pytest.fixture
+def shipped(monkeypatch, tmp_path):
+    """A task whose vocabularies were shipped, on a machine that has no corpus, and their file."""
+    monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path / "data"))
+    path = Translation(num_words=10).ship_vocabularies()
+    monkeypatch.setenv("HOWATTEND_CACHE", str(tmp_path / "empty"))
+    return Translation(num_words=10), path
+
+
+def test_shipped_vocabularies_serve_without_the_corpus(shipped, cache, monkeypatch):
+    task, _ = shipped
+    (ids,), _ = task.encode("I see the house.")
+    assert task.source_vocabulary.decode(ids)[0] == "i"
+    with pytest.raises(FileNotFoundError, match="has not been built here"):
+        task.split("test")
+    with pytest.raises(FileNotFoundError, match="has not been built here"):
+        _ = Translation(num_words=11).source_vocabulary  # another task's are not shipped
+    monkeypatch.setenv("HOWATTEND_CACHE", str(cache[0]))
+    assert (task.source_vocabulary, task.target_vocabulary) == Translation(num_words=10).cut_vocabularies()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace('"the"', '"teh"'),
+        lambda text: text.replace('"num_words": 10', '"num_words": 9'),
+        lambda text: "[]",
+        lambda text: "{}",
+    ],
+    ids=["cut short", "another word", "another task", "a list", "empty"],
+)
+def test_damaged_vocabularies_are_refused(shipped, damage):
+    task, path = shipped
+    text = path.read_text(encoding="utf-8")
+    assert damage(text) != text
+    path.write_text(damage(text), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"{path.name} is damaged .* git checkout"):
+        _ = task.source_vocabulary
+
+
 # ---- splits ------------------------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,9 @@ class RunConfig:
     model: ModelConfig
     train: TrainConfig
     accuracy_bar: float
+    half_precision: bool = (
+        False  # whether weights are shipped as float16; they are computed with in float32 all the same
+    )
 
     def settings(self) -> dict[str, object]:
         """All that decides the result of a training but its seed, as plain data with defaults filled in."""
@@ -119,8 +122,13 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
     # English to French: dropout instead of L2, since data are scarce; 14 epochs of 356 batches.
     translation = TrainConfig(steps=14 * 356, learning_rate=2e-3, warmup_steps=200, l2=0.0, bfloat16=True)
     for architecture in ("AED", "AO", "VED"):
-        name, model = f"translation-{architecture.lower()}-gru", ModelConfig(architecture, hidden_size=192, dropout=0.25)
-        runs[name] = RunConfig(name, Translation(num_words=6000), model, translation, 0.55 if architecture == "AED" else 0.4)
+        name, model = (
+            f"translation-{architecture.lower()}-gru",
+            ModelConfig(architecture, hidden_size=192, dropout=0.25),
+        )
+        runs[name] = RunConfig(
+            name, Translation(num_words=6000), model, translation, 0.55 if architecture == "AED" else 0.4
+        )
     return runs, tried
 
 
@@ -205,7 +213,7 @@ def load(name: str, device: str = "cpu") -> EncoderDecoder:
         )
     check_device(device)
     model = run_config.new_model(entry["seed"])
-    model.load_state_dict(files.load_tensors(path)[0])
+    model.load_state_dict(files.load_tensors(path)[0])  # in float32, whatever they are stored in
     return model.to(device).eval()
 
 
@@ -263,6 +271,9 @@ def train_and_ship(name: str, seeds: Iterable[int] = range(MAX_SEEDS), device: s
     run_config, failed, entry, tried = config(name), [], None, []
     for seed in seeds:
         run, done = _train(name, seed, device, quick=False, progress=True)
+        if run_config.half_precision:  # before anything is measured: what is recorded is what is shipped
+            for parameter in run.model.parameters():
+                parameter.data = parameter.data.half().float()
         tried.append(seed)
         if run.accuracy >= run_config.accuracy_bar:
             entry = _ship(run, done, failed)
@@ -281,7 +292,12 @@ def train_and_ship(name: str, seeds: Iterable[int] = range(MAX_SEEDS), device: s
 def _ship(run: Run, done: training.Training, failed: list[dict]) -> dict:
     folder, path = _manifest_path().parent, _manifest_path().parent / f"{run.name}.safetensors"
     log = json.dumps([{**entry, "seconds": round(entry["seconds"], 1)} for entry in done.log])
-    files.save_tensors(path, run.model.state_dict(), {"run": run.name, "seed": str(run.seed), "log": log})
+    tensors = {
+        name: tensor.half() if run.config.half_precision else tensor for name, tensor in run.model.state_dict().items()
+    }
+    files.save_tensors(path, tensors, {"run": run.name, "seed": str(run.seed), "log": log})
+    if isinstance(run.task, Translation):
+        run.task.ship_vocabularies()
     entry = {
         "file": path.relative_to(folder).as_posix(),
         "sha256": files.file_hash(path),

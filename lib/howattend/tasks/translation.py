@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from howattend import files
 from howattend.tasks import corpora
 from howattend.tasks.base import Task, generator
 from howattend.tasks.batch import Batch, pad_rows
@@ -81,15 +84,37 @@ class Translation(Task):
             )
         return corpus
 
-    @cached_property
+    @property
     def source_vocabulary(self) -> Vocabulary:
         """The most common English words of the training split, most common first."""
-        return self._cut("source")
+        return self._vocabularies[0]
 
-    @cached_property
+    @property
     def target_vocabulary(self) -> Vocabulary:
         """The most common French words of the training split, most common first."""
-        return self._cut("target")
+        return self._vocabularies[1]
+
+    @cached_property
+    def _vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """English and French: shipped, so that a shipped network needs no corpus, or else cut from the corpus."""
+        path = self.vocabularies_path
+        return _read_vocabularies(path, self.settings()) if path.exists() else self.cut_vocabularies()
+
+    @property
+    def vocabularies_path(self) -> Path:
+        """Where the vocabularies of shipped networks of this task are."""
+        return files.data_folder() / "vocabularies" / f"{self.name}-{files.canonical_hash(self.settings())[:12]}.json"
+
+    def ship_vocabularies(self) -> Path:
+        """Store the vocabularies, for machines without the corpus."""
+        words = [list(vocabulary.words) for vocabulary in self.cut_vocabularies()]
+        content = {"task": self.settings(), "source": words[0], "target": words[1]}
+        files.write_json(self.vocabularies_path, {**content, "sha256": files.canonical_hash(content)})
+        return self.vocabularies_path
+
+    def cut_vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
+        """English and French, from the corpus, whatever is shipped."""
+        return self._cut("source"), self._cut("target")
 
     def _cut(self, side: str) -> Vocabulary:
         words = getattr(self._corpus, f"{side}_words")
@@ -240,6 +265,18 @@ class Translation(Task):
                 f"words are {', '.join(vocabulary.words[index] for index in vocabulary.content_ids[:20])}"
             )
         return [*ids, EOS]
+
+
+def _read_vocabularies(path: Path, settings: dict[str, object]) -> tuple[Vocabulary, Vocabulary]:
+    """The two vocabularies of a file; ValueError where it is not as it was written, or another task's."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        checksum = content.pop("sha256")
+        if checksum != files.canonical_hash(content) or content["task"] != json.loads(json.dumps(settings)):
+            raise ValueError("its content does not match its checksum or its name")
+        return Vocabulary(tuple(content["source"])), Vocabulary(tuple(content["target"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged ({error}); restore it with git checkout") from None
 
 
 _POOL = 32  # batches that are sorted by length together: enough for little padding, few enough for varied batches
