@@ -120,7 +120,7 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
     add("escan-ao-gru-constant", ExtendedSCAN(), "AO", l2=1e-3, bar=0.98, decoder_input="constant")
     add("escan-ao-gru-l2_1e-3", ExtendedSCAN(), "AO", l2=1e-3, bar=0.98)
     # English to French: dropout in place of L2, since here it is data that are scarce. Sizes are what 40 MB of weights
-    # allow. The AEDs of one register are for the natural experiment of claim T5: the registers' French differs in length.
+    # allow. The AEDs of one register are for the natural experiment of claim T5: French is longer in one of them.
     for architecture in ("AED", "AO", "VED"):
         name, bar = f"translation-{architecture.lower()}-gru", 0.55 if architecture == "AED" else 0.4
         runs[name] = _translation(name, Translation(num_words=5000), architecture, hidden_size=224, epoch=356, bar=bar)
