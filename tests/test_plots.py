@@ -124,3 +124,35 @@ def test_the_parts_colours_are_legible_on_a_figures_ground(colour):
     channels = np.asarray(mpl.colors.to_rgb(colour))
     linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
     assert 1.05 / (linear @ [0.2126, 0.7152, 0.0722] + 0.05) >= 3
+
+
+def test_a_curve_has_its_interval_as_a_band(ax):
+    plots.curve(ax, [1, 2, 3], [5, 4, 2], plots.ENCODER, interval=([4, 3, 1], [6, 5, 4]), label="AED")
+    assert np.allclose(ax.lines[0].get_xydata(), [[1, 5], [2, 4], [3, 2]])
+    edge = ax.collections[0].get_paths()[0].vertices
+    assert {(1.0, 4.0), (1.0, 6.0), (3.0, 1.0), (3.0, 4.0)} <= set(map(tuple, edge))
+
+
+def test_grouped_bars_stand_side_by_side_and_hollow_ones_are_white(ax):
+    series, colours = {"AED": [0.9, 0.8], "AO": [0.7, 0.6]}, {"AED": plots.WORDS[0], "AO": plots.WORDS[1]}
+    plots.grouped_bars(ax, series, ["the", "of"], colours=colours, hollow=["AO"])
+    assert np.allclose([bar.get_height() for bar in ax.patches], [0.9, 0.8, 0.7, 0.6])
+    centres = [bar.get_x() + bar.get_width() / 2 for bar in ax.patches]
+    assert np.allclose(centres, [-0.2, 0.8, 0.2, 1.2])
+    assert [bar.get_facecolor()[:3] == (1, 1, 1) for bar in ax.patches] == [False, False, True, True]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["the", "of"]
+
+
+def test_offset_curves_peak_at_zero_height_where_the_scores_do(ax):
+    steps, places = np.arange(10), np.arange(12)
+    scores = 3.0 - (places[None] - steps[:, None] - 1) ** 2  # peak one step late everywhere
+    plots.offset_curves(ax, scores, [3, 6], np.full(10, 0.5), reach=5, title="AO")
+    curves = [line for line in ax.lines if len(line.get_xdata()) > 2]
+    for line in curves:
+        assert line.get_xdata()[np.argmax(line.get_ydata())] == 1
+        assert line.get_ydata().max() == 0
+        assert abs(line.get_xdata()).max() <= 5
+    marks = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "v"]
+    assert np.allclose(marks, 1)
+    dotted = [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"]
+    assert np.allclose(dotted, 0.5)

@@ -330,3 +330,64 @@ def heat_map(
     )
     ax.tick_params(axis="y", rotation=0)
     ax.set_title(title)
+
+
+@styled
+def curve(
+    ax: Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    colour: str,
+    *,
+    interval: tuple[Sequence[float], Sequence[float]] | None = None,
+    label: str = "",
+    marker: str = "o",
+    linestyle: str = "-",
+) -> None:
+    """A measured curve with its points marked, and its ``interval`` (low, high) as a band behind it."""
+    if interval is not None:
+        ax.fill_between(x, *interval, color=colour, alpha=0.16, linewidth=0)
+    ax.plot(x, y, linestyle=linestyle, marker=marker, markersize=4.5, color=colour, label=label)
+
+
+@styled
+def grouped_bars(
+    ax: Axes,
+    series: Mapping[str, Sequence[float]],
+    groups: Sequence[str],
+    *,
+    colours: Mapping[str, str],
+    hollow: Sequence[str] = (),
+    title: str = "",
+) -> None:
+    """One bar a series in each group, side by side (Fig. 5c); the series named in ``hollow`` are outlines only."""
+    places, width = np.arange(len(groups)), 0.8 / len(series)
+    for number, (name, values) in enumerate(series.items()):
+        shift, colour = (number - (len(series) - 1) / 2) * width, colours[name]
+        face = "white" if name in hollow else colour
+        ax.bar(places + shift, values, 0.9 * width, color=face, edgecolor=colour, linewidth=1.4, label=name)
+    ax.set_xticks(places, list(groups), rotation=45 if max(map(len, groups)) > 2 else 0)
+    ax.set_title(title)
+
+
+@styled
+def offset_curves(
+    ax: Axes, scores: np.ndarray, steps: Sequence[int], predicted: np.ndarray, *, reach: int = 5, title: str = ""
+) -> None:
+    """Scores [S, T] of a few decoder steps against the offset t − s, each relative to its maximum (Fig. 5b).
+
+    ``steps`` count from 1; lighter is earlier. Dotted: the ``predicted`` offset [S] of the same step. Triangle: the
+    measured peak, the vertex of the parabola through the highest point and its two neighbours.
+    """
+    peaks = statistics.peak_steps(scores) - np.arange(len(scores))
+    for s, colour in zip(steps, shades(DECODER, len(steps), 0.6), strict=True):
+        offsets = np.arange(scores.shape[1]) - (s - 1)
+        near, heights = np.abs(offsets) <= reach, scores[s - 1] - np.nanmax(scores[s - 1])
+        ax.plot(offsets[near], heights[near], ".-", color=colour, label=f"s = {s}")
+        ax.axvline(predicted[s - 1], color=colour, linestyle=":", linewidth=2)
+        # Above the curves, whatever their range.
+        ax.plot(peaks[s - 1], 1.03, "v", color=colour, clip_on=False, transform=ax.get_xaxis_transform())
+    ax.set_xlim(-reach - 0.2, reach + 0.2)
+    ax.set_xticks(range(-reach, reach + 1))
+    ax.set_xlabel("offset t − s")
+    ax.set_title(title, pad=14)
