@@ -76,7 +76,7 @@ def clean(text: str) -> str:
 _PLAIN = re.compile(r"[.,:;?!]")
 _NUMBER = r"\d+(?:[.,:]\d+)*(?!\w)"
 _SIGN = r"\.{2,}|[^\w\s]"
-_ENGLISH_CLITIC = r"(?:s|re|ve|ll|d|m)(?![\w-])"
+_ENGLISH_CLITIC = r"(?:s|re|ve|ll|d|m)(?!-?\w)"
 _ENGLISH = re.compile(
     rf"""{SLOT}|{TAG}|{_NUMBER}
     |   [^\W\d_]+(?=n't\b)                             # do + n't
@@ -86,7 +86,8 @@ _ENGLISH = re.compile(
     re.VERBOSE,
 )
 _PRONOUN = "(?:je|tu|il|elle|on|nous|vous|ils|elles|ce|moi|toi|le|la|les|lui|leur|y|en)"
-_FRENCH_CLITIC = rf"-(?:t-)?{_PRONOUN}(?=(?:-{_PRONOUN})*(?![\w'-]))"  # dis-le-moi; not arc-en-ciel
+_BEHIND = rf"-(?:t-)?{_PRONOUN}"
+_FRENCH_CLITIC = rf"{_BEHIND}(?=(?:{_BEHIND})*(?!['-]?\w))"  # dis-le-moi; not arc-en-ciel
 _FRENCH = re.compile(
     rf"""{SLOT}|{TAG}|{_NUMBER}
     |   aujourd'hui|rendez-vous
