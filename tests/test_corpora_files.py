@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from howattend.__main__ import main
-from howattend.tasks import corpora
+from howattend.models import EncoderDecoder, ModelConfig
+from howattend.tasks import Translation, corpora
 from howattend.tasks.corpora import HubDataset, LocalFiles
+from howattend.training import TrainConfig, train
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 
@@ -268,6 +270,34 @@ def test_a_file_that_changed_since_is_noticed(tmp_path, sentence_pairs):
     assert len(corpora.build(source, progress=False)) == 300
     path.unlink()  # a corpus does not need what it was made from
     assert len(corpora.load(source)) == 300
+
+
+def test_a_rebuilt_corpus_of_other_sentences_is_another_training(tmp_path, sentence_pairs):
+    path, checkpoint = tmp_path / "a.tsv", tmp_path / "training.ckpt"
+
+    def fit(pairs):
+        write_tsv(path, pairs)
+        task = Translation(LocalFiles(paths=[path]), num_words=None, min_count=1)
+        corpora.build(task.corpus, progress=False)
+        model = EncoderDecoder(ModelConfig("AED", hidden_size=4), task, seed=0)
+        return train(model, task, TrainConfig(steps=2, batch_size=8), checkpoint=checkpoint, progress=False)
+
+    first = fit(sentence_pairs)
+    assert fit(sentence_pairs[::-1]).log == first.log  # the same pairs, built anew: the training is resumed
+    with pytest.raises(
+        ValueError,
+        match=r"checkpoint of another training \(task has {'corpus_sha256': '\w{64}'}, not {'corpus_sha256': ",
+    ):
+        fit([*sentence_pairs[:-1], ("We buy the red chair!", "Nous achetons la chaise rouge !")])
+
+
+def test_a_corpus_whose_settings_pin_it_needs_not_be_there_for_its_tasks_settings(tmp_path, hub):
+    commit = "0123456789abcdef" * 2 + "01234567"
+    assert "corpus_sha256" not in Translation().settings()
+    assert "corpus_sha256" not in Translation(HubDataset(revision=commit)).settings()
+    for source in (HubDataset(), HubDataset(repository=str(hub), revision=commit), LocalFiles(paths=["a.tsv"])):
+        with pytest.raises(FileNotFoundError, match="has not been built here"):
+            Translation(source).settings()
 
 
 def test_without_the_package_the_message_says_what_to_do(tmp_path, sentence_pairs, monkeypatch, capsys):

@@ -85,8 +85,9 @@ def test_a_corpus_too_small_for_the_vocabulary_is_named():
         ValueError, match=r"num_words must be at most \d\d, got 8000: no more source words occur at least 2"
     ):
         _ = Translation().source_vocabulary
-    with pytest.raises(ValueError, match="num_words must be at most 0"):
-        _ = Translation(num_words=None, min_count=10_000).target_vocabulary
+    for num_words in (None, 10):
+        with pytest.raises(ValueError, match=r"min_count must be at most \d{3}, got 10000: no source word occurs more"):
+            _ = Translation(num_words=num_words, min_count=10_000).target_vocabulary
 
 
 def test_unknown_words_have_an_id_only_where_the_vocabulary_has_one():
@@ -217,6 +218,14 @@ def test_held_out_sets_are_the_splits():
     assert torch.equal(task.test_set(5).source, task.split("test").source[:5])
     assert torch.equal(task.validation_set().source, task.split("validation").source)
     assert len(task.validation_set(3)) == 3
+
+
+@pytest.mark.parametrize("size", [-3, 0, 2.0, True, "5"])
+def test_the_size_of_a_held_out_set_is_a_number_of_pairs(size):
+    task = Translation(num_words=None)
+    for held_out in (task.test_set, task.validation_set):
+        with pytest.raises(ValueError, match="size must be an integer ≥ 1, got"):
+            held_out(size)
 
 
 def test_samples_are_of_the_training_split_and_follow_their_seed():

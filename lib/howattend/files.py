@@ -104,7 +104,7 @@ def file_hash(path: Path) -> str:
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
     """Write tensors as safetensors in one move: the same bytes for the same content, with a checksum of it all."""
     stored = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    record = {"metadata": dict(metadata or {}), "sha256": _content_hash(stored, metadata or {})}
+    record = {"metadata": dict(metadata or {}), "sha256": content_hash(stored, metadata or {})}
     with replacing(path) as temporary:
         # In one entry, because safetensors writes several in random order.
         try:
@@ -125,14 +125,15 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
         if record is None:
             return tensors, {}
         record = json.loads(record)
-        if record["sha256"] != _content_hash(tensors, record["metadata"]):
+        if record["sha256"] != content_hash(tensors, record["metadata"]):
             raise ValueError("its content does not match its checksum")
         return tensors, record["metadata"]
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged or no safetensors file ({error}); delete it or restore it") from None
 
 
-def _content_hash(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+def content_hash(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """sha256 of named tensors, with their types and shapes, and of text beside them."""
     digest = hashlib.sha256(json.dumps(dict(metadata), sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

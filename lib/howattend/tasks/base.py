@@ -29,6 +29,13 @@ def generator(stream: str, *seeds: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(mixed[0] >> np.uint64(1)))
 
 
+def check_size(size: object) -> int:
+    """The number of pairs that is asked for; ValueError unless it is an integer of at least 1."""
+    if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
+        raise ValueError(f"size must be an integer ≥ 1, got {size!r}")
+    return int(size)
+
+
 class Task(ABC):
     """Pairs of source and target sentences with a known alignment. Subclasses are frozen dataclasses of parameters."""
 
@@ -61,9 +68,7 @@ class Task(ABC):
 
     def sample(self, size: int, seed: int | torch.Generator) -> Batch:
         """``size`` sentence pairs, drawn independently; the same seed gives the same pairs."""
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"size must be an integer ≥ 1, got {size!r}")
-        return self._draw(int(size), seed if isinstance(seed, torch.Generator) else generator("sample", seed))
+        return self._draw(check_size(size), seed if isinstance(seed, torch.Generator) else generator("sample", seed))
 
     def training_batch(self, size: int, seed: int, step: int) -> Batch:
         """The batch of one training step. It depends on seed and step alone, so an interrupted training can resume."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from howattend.tasks import scan
-from howattend.tasks.base import Task, generator
+from howattend.tasks.base import Task, check_size, generator
 from howattend.tasks.batch import Batch
 from howattend.tasks.concatenation import Concatenation, MeanOffsets, Segment, Shifts
 from howattend.tasks.phrases import Kind, Phrases, Role, parse
@@ -285,8 +285,7 @@ class ExtendedSCAN(Task):
         Raises:
             ValueError: if too few of a million pairs fulfil it, or the condition is no mask [B].
         """
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"size must be an integer ≥ 1, got {size!r}")
+        size = check_size(size)
         random = seed if isinstance(seed, torch.Generator) else generator("sample", seed)
         kept: list[Batch] = []
         found = drawn = 0

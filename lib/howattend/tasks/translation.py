@@ -14,7 +14,7 @@ from torch import Tensor
 
 from howattend import files
 from howattend.tasks import corpora
-from howattend.tasks.base import Task, generator
+from howattend.tasks.base import Task, check_size, generator
 from howattend.tasks.batch import Batch, pad_rows
 from howattend.tasks.vocabulary import EOS, PAD, UNK, Vocabulary
 
@@ -68,9 +68,14 @@ class Translation(Task):
             raise ValueError(f"max_length must be at most {corpora.MAX_LENGTH}, got {self.max_length}")
 
     def settings(self) -> dict[str, object]:
-        """The task's name and parameters, with the corpus's own."""
+        """The task's name and parameters, with the corpus's own, and with its content where these do not say what it is.
+
+        Raises FileNotFoundError where such a corpus has not been built.
+        """
         own = ("register", "num_words", "min_count", "min_length", "max_length")
-        return {"name": self.name, "corpus": self.corpus.settings(), **{name: getattr(self, name) for name in own}}
+        content = {} if self.corpus.pinned else {"corpus_sha256": self._corpus.content_hash}
+        settings = {name: getattr(self, name) for name in own}
+        return {"name": self.name, "corpus": self.corpus.settings(), **content, **settings}
 
     # ---- words ------------------------------------------------------------------------------------------------------
 
@@ -121,10 +126,16 @@ class Translation(Task):
         sentences = getattr(self._corpus, side)[self._rows("train")]
         counts = torch.bincount(sentences[sentences >= 0], minlength=len(words)).tolist()
         often = [number for number, count in enumerate(counts) if count >= self.min_count]
+        if not often:
+            raise ValueError(
+                f"min_count must be at most {max(counts)}, got {self.min_count}: no {side} word occurs more often in "
+                "the training split; lower it, or use a larger corpus"
+            )
         if len(often) < (self.num_words or 1):
             raise ValueError(
                 f"num_words must be at most {len(often)}, got {self.num_words}: no more {side} words occur at least "
-                f"{self.min_count} times in the training split; lower it, pass None for all, or use a larger corpus"
+                f"{self.min_count} times (min_count) in the training split; lower either, pass None for all these "
+                "words, or use a larger corpus"
             )
         often.sort(key=lambda number: (-counts[number], words[number]))
         return Vocabulary.of_words((words[number] for number in often[: self.num_words]), unknown=True)
@@ -214,11 +225,11 @@ class Translation(Task):
 
     def validation_set(self, size: int = 512) -> Batch:
         """The first pairs of the validation split, whose order is random; all of them where it has fewer."""
-        return self.split("validation")[:size]
+        return self.split("validation")[: check_size(size)]
 
     def test_set(self, size: int | None = None) -> Batch:
         """The whole test split, or its first ``size`` pairs."""
-        return self.split("test")[:size]
+        return self.split("test")[: None if size is None else check_size(size)]
 
     def unknown_share(self, split: str) -> tuple[float, float]:
         """The shares of the English and of the French words of a split that are ``<unk>``; ends do not count."""

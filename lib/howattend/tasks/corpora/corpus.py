@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,19 @@ class Corpus:
         split = torch.tensor([SPLITS.index(name) for _, name in dealt], dtype=torch.uint8)
         return cls(source, target, split, register, origin, source_words, target_words, registers, origins, record)
 
+    @cached_property
+    def content_hash(self) -> str:
+        """sha256 of the pairs and their splits, wherever they come from."""
+        return files.content_hash(self._tensors(), {})
+
+    def _tensors(self) -> dict[str, Tensor]:
+        """The pairs as they are stored."""
+        tensors = {name: getattr(self, name) for name in _TENSORS}
+        for name in _NAMES:
+            text = "\n".join(getattr(self, name))  # no word holds white space
+            tensors[name] = torch.tensor(np.frombuffer(text.encode(), dtype=np.uint8))
+        return tensors
+
     def rows(self, split: str, register: str | None = None) -> Tensor:
         """[M] bool, True on the pairs of a split, and of one register where one is named."""
         chosen = self.split == SPLITS.index(split)
@@ -89,11 +103,7 @@ class Corpus:
 
     def save(self, path: Path) -> None:
         """Write the corpus in one move."""
-        tensors = {name: getattr(self, name) for name in _TENSORS}
-        for name in _NAMES:
-            text = "\n".join(getattr(self, name))  # no word holds white space
-            tensors[name] = torch.tensor(np.frombuffer(text.encode(), dtype=np.uint8))
-        files.save_tensors(path, tensors, {"record": json.dumps(self.record, sort_keys=True)})
+        files.save_tensors(path, self._tensors(), {"record": json.dumps(self.record, sort_keys=True)})
 
     @classmethod
     def load(cls, path: Path) -> Corpus:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -40,6 +41,11 @@ class HubDataset(Source):
         super().__post_init__()
         object.__setattr__(self, "columns", check_columns(self.columns))
         check_most(self.max_pairs)
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the revision is a commit of the hub's: branches, tags and local folders may change."""
+        return re.fullmatch("[0-9a-f]{40}", self.revision) is not None and not Path(self.repository).is_dir()
 
     def _options(self) -> list[str]:
         options = ["--hub", self.repository, "--columns", *self.columns, "--revision", self.revision]

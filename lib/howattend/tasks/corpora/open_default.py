@@ -60,6 +60,11 @@ class OpenDefault(Source):
             for wheel in self._wheels()
         ]
 
+    @property
+    def pinned(self) -> bool:
+        """True: the wheels are, by their hash, and what is made of them is, by the recipe's number."""
+        return True
+
     def settings(self) -> dict[str, object]:
         versions = [f"{wheel.name}=={wheel.version}" for wheel in self._wheels()]
         return {"kind": self.kind, "recipe": RECIPE, "tokeniser": self.tokeniser, "packages": versions}

@@ -50,6 +50,11 @@ class Source(ABC):
         """What tells that the source itself has changed since a corpus was built from it."""
         return {}
 
+    @property
+    def pinned(self) -> bool:
+        """Whether the settings alone say what the corpus holds, now and for good."""
+        return False
+
     def settings(self) -> dict[str, object]:
         """All that decides the corpus, as plain data."""
         return {"kind": self.kind, "recipe": RECIPE, **asdict(self)}
