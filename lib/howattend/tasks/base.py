@@ -41,9 +41,10 @@ class Task(ABC):
 
     name: ClassVar[str]
     default_decoder_input: ClassVar[str] = "predicted"
-    #: Whether word accuracy is that of the next word after the true ones, and not of free-running decoding: where a target
-    #: can be said in several ways, a sentence that differs by one word is not wrong from there on.
+    #: Whether word accuracy is that of the next word after the true ones, and not of free-running decoding: where a
+    #: target can be said in several ways, a sentence that differs by one word is not wrong from there on.
     teacher_forced_accuracy: ClassVar[bool] = False
+    max_length: int  # words of the longest source; of the longest target, too, unless target_steps says otherwise
 
     @property
     @abstractmethod
@@ -54,14 +55,14 @@ class Task(ABC):
     def target_vocabulary(self) -> Vocabulary: ...
 
     @property
-    @abstractmethod
     def source_steps(self) -> int:
         """T: steps of the longest source, end of sentence included."""
+        return self.max_length + 1
 
     @property
-    @abstractmethod
     def target_steps(self) -> int:
         """S: steps of the longest target, end of sentence included."""
+        return self.max_length + 1
 
     @abstractmethod
     def _draw(self, size: int, random: torch.Generator) -> Batch: ...

@@ -52,14 +52,6 @@ class _WordByWord(Task):
         """Word i of the target translates word i of the source."""
         return Vocabulary.of_words(str(number) for number in range(1, self.num_words + 1))
 
-    @property
-    def source_steps(self) -> int:
-        return self.max_length + 1
-
-    @property
-    def target_steps(self) -> int:
-        return self.max_length + 1
-
     def _draw(self, size: int, random: torch.Generator) -> Batch:
         lengths = torch.randint(self.min_length, self.max_length + 1, (size,), generator=random)
         first = len(SPECIAL_WORDS)

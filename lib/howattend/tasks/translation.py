@@ -68,7 +68,7 @@ class Translation(Task):
             raise ValueError(f"max_length must be at most {corpora.MAX_LENGTH}, got {self.max_length}")
 
     def settings(self) -> dict[str, object]:
-        """The task's name and parameters, with the corpus's own, and with its content where these do not say what it is.
+        """The task's name and parameters and the corpus's own; where these do not pin its content, a hash of that, too.
 
         Raises FileNotFoundError where such a corpus has not been built.
         """
@@ -147,14 +147,6 @@ class Translation(Task):
     def unknown_words(self, sentence: str) -> list[str]:
         """The words of an English sentence that the vocabulary lacks, in order."""
         return [word for word in self.words(sentence) if word not in self.source_vocabulary]
-
-    @property
-    def source_steps(self) -> int:
-        return self.max_length + 1
-
-    @property
-    def target_steps(self) -> int:
-        return self.max_length + 1
 
     # ---- pairs ------------------------------------------------------------------------------------------------------
 
