@@ -185,7 +185,7 @@ def shares(
     Raises:
         TypeError, ValueError: as for ``terms``, and if a mask counts padded steps or nothing at all.
     """
-    return _ratios(_sums_by_step(dec, enc, trace, decoder_mask, encoder_mask).sum(1))
+    return shares_of(share_sums(dec, enc, trace, decoder_mask, encoder_mask).sum(1))
 
 
 def shares_by_step(
@@ -196,21 +196,29 @@ def shares_by_step(
     encoder_mask: Tensor | None = None,
 ) -> Shares:
     """The shares of ``shares`` by decoder step [S, 3, 3], NaN at steps that no sample counts. Arguments as there."""
-    return _ratios(_sums_by_step(dec, enc, trace, decoder_mask, encoder_mask))
+    return shares_of(share_sums(dec, enc, trace, decoder_mask, encoder_mask))
 
 
-def _ratios(sums: Tensor) -> Shares:
-    """Shares from the sums [3 kinds, ..., 3, 3]: every denominator is the sum over the nine terms."""
+def shares_of(sums: Tensor) -> Shares:
+    """Shares from the sums [3, ..., 3, 3] of ``share_sums``: every denominator is the sum over the nine terms."""
     total = sums.sum((-2, -1), keepdim=True)
     ratios = torch.where(total == 0, torch.nan, sums / total)
     return Shares(*ratios.cpu().numpy())
 
 
 @torch.no_grad()
-def _sums_by_step(
-    dec: Components, enc: Components, trace: Trace, decoder_mask: Tensor | None, encoder_mask: Tensor | None
+def share_sums(
+    dec: Components,
+    enc: Components,
+    trace: Trace,
+    decoder_mask: Tensor | None = None,
+    encoder_mask: Tensor | None = None,
 ) -> Tensor:
-    """Sums over samples of the nine terms: signed, centred and absolute, [3, S, 3, 3] in float64."""
+    """What shares are the ratios of: sums over samples of signed, centred and absolute terms [3, S, 3, 3] in float64.
+
+    Those of several batches add up, so shares of any number of samples need one batch in memory: ``shares_of`` has the
+    shares by step of a total, and over steps of a total over its second axis. Arguments as for ``shares``.
+    """
     _check(dec, enc, trace)
     rows = _counted(decoder_mask, "decoder_mask", trace.decoder_mask, "B S")
     columns = _counted(encoder_mask, "encoder_mask", trace.encoder_mask, "B T")

@@ -20,6 +20,7 @@ from .attention import (
 )
 from .clusters import nearest_centre_share, silhouette
 from .components import energy_ratio, energy_share, variance_drop
+from .diagonal import diagonal_distance, entropy, peak_drops
 from .directions import Orthogonality, mean_absolute_cosine, orthogonality, readout_orthogonality
 from .geometry import (
     Circle,
@@ -47,12 +48,14 @@ __all__ = [
     "adjacent_neighbours",
     "argmax_agreement",
     "circle",
+    "diagonal_distance",
     "dictionary",
     "dictionary_agreement",
     "distance_to_attention",
     "distance_to_mean_attention",
     "energy_ratio",
     "energy_share",
+    "entropy",
     "explained_variance",
     "fit_line",
     "join_distance",
@@ -64,6 +67,7 @@ __all__ = [
     "negative_share",
     "orthogonality",
     "path_similarity",
+    "peak_drops",
     "peak_steps",
     "principal_components",
     "ranked_steps",
