@@ -4,6 +4,7 @@ from howattend.models.attention import AdditiveAttention, DotAttention, ScaledDo
 from howattend.models.cells import CELL_CLASSES, GRU, LSTM, UGRNN, Cell, NonGated
 from howattend.models.config import ModelConfig
 from howattend.models.encoder_decoder import Encoded, EncoderDecoder, positional_encoding
+from howattend.models.search import beam_search
 from howattend.models.trace import Trace
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "ScaledDotAttention",
     "Trace",
     "attend",
+    "beam_search",
     "positional_encoding",
 ]

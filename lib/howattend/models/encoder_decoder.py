@@ -38,6 +38,15 @@ class Encoded:
         states, keys, values = detached
         return Encoded(states, self.mask, None, keys, values)
 
+    def repeat(self, times: int) -> Encoded:
+        """Every sentence ``times`` times, side by side."""
+
+        def repeated(part: Tensor | None) -> Tensor | None:
+            return None if part is None else part.repeat_interleave(times, 0)
+
+        start = None if self.start is None else tuple(map(repeated, self.start))
+        return Encoded(repeated(self.states), repeated(self.mask), start, repeated(self.keys), repeated(self.values))
+
 
 class EncoderDecoder(nn.Module):
     """An encoder–decoder network for one task.
@@ -133,16 +142,13 @@ class EncoderDecoder(nn.Module):
         The choice of a word passes no gradient, the states do. ``until_end`` stops once every sentence has ended;
         ``constant`` feeds the start of sentence at every step, whatever was predicted.
         """
-        table, positions = self._projections(self.decoder, self.target_embedding, steps)
+        tables = self._projections(self.decoder, self.target_embedding, steps)
         word = torch.full(encoded.mask.shape[:1], BOS, device=encoded.mask.device)
         ended, state = torch.zeros_like(word, dtype=torch.bool), encoded.start
         frozen = encoded.detach()
         states, fed, predicted = [], [], []
         for step in range(steps):
-            projected = nn.functional.embedding(word, table)
-            if positions is not None:
-                projected = projected + positions[step]
-            state = self.decoder.step(projected, state if self.config.is_recurrent else None)
+            state = self._next_state(tables, step, word, state)
             states.append(state[0])
             fed.append(word)
             with torch.no_grad():
@@ -153,6 +159,14 @@ class EncoderDecoder(nn.Module):
             if until_end and bool(ended.all()):
                 break
         return torch.stack(states, 1), torch.stack(fed, 1), torch.stack(predicted, 1)
+
+    def _next_state(self, tables: tuple[Tensor, Tensor | None], step: int, words: Tensor, state: State | None) -> State:
+        """The decoder's state once the words [B] are fed at a step, with the :meth:`_projections` of its words."""
+        table, positions = tables
+        projected = nn.functional.embedding(words, table)
+        if positions is not None:
+            projected = projected + positions[step]
+        return self.decoder.step(projected, state if self.config.is_recurrent else None)
 
     def _projections(self, cell: Cell, embedding: Tensor, steps: int) -> tuple[Tensor, Tensor | None]:
         """What each word, and each position, adds to the pre-activations: [V, g] and [steps, g] (None if recurrent)."""
