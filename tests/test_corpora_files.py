@@ -106,8 +106,8 @@ def test_reading_stops_at_max_pairs(hub, expected):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (("translation.en", "translation.de"), r"which has translation\.en, translation\.fr, got 'translation\.de'"),
-        (("en", "fr"), r"which has translation\.en, translation\.fr, got 'en'"),
+        (("translation.en", "translation.de"), r"has 'translation\.en', 'translation\.fr', got 'translation\.de'$"),
+        (("en", "fr"), r"which has 'translation\.en', 'translation\.fr', got 'en'$"),
         (("translation", "translation.fr.x"), "got 'translation.fr.x'"),
     ],
 )
@@ -172,8 +172,40 @@ def test_other_columns_by_number_or_by_name(tmp_path):
     assert read(LocalFiles(paths=[path], columns=(3, 1))) == [("red", "rouge"), ("green", "vert")]
     path.write_text("id\tfr\tnote\ten\n" + text, encoding="utf-8")
     assert read(LocalFiles(paths=[path], columns=("en", "fr"))) == [("red", "rouge"), ("green", "vert")]
-    with pytest.raises(ValueError, match=r"a\.tsv, which has id, fr, note, en, got 'de'"):
+    with pytest.raises(ValueError, match=r"a\.tsv, which has 'id', 'fr', 'note', 'en', got 'de'; that is its first"):
         read(LocalFiles(paths=[path], columns=("en", "de")))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        (
+            "I see\tJe vois\n",
+            ("en", "fr"),
+            r"has 'I see', 'Je vois', got 'en'; .* without a line of names, give the columns'",
+        ),
+        ("word " * 20 + "\tmot\n", ("en", "fr"), r"has 'word word word word word word …', 'mot', got"),
+        ("en\tfr\nI see\tJe vois\n", ("en", "1"), "has 'en', 'fr', got '1'; that is its first line"),
+        ("en,fr\nI see,Je vois\n", ("en", "fr"), r"has 'en,fr', got 'en'; .* cut at the tabs"),
+        ("I see,Je vois\n", None, "has '0', got '1'; columns are numbered from 0 and have tabs between them"),
+    ],
+)
+def test_a_column_that_a_text_file_lacks_is_explained(tmp_path, text, columns, message):
+    (tmp_path / "a.tsv").write_text(text * 3, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read(LocalFiles(paths=[tmp_path / "a.tsv"], columns=columns))
+
+
+def test_text_of_another_encoding_is_named_with_what_converts_it(tmp_path):
+    text = "Le café est fermé\n" * 3
+    (tmp_path / "a.en").write_text("The café is closed\n" * 3, encoding="utf-8")
+    (tmp_path / "a.fr").write_text(text, encoding="latin-1")
+    (tmp_path / "a.tsv").write_text(text.replace(" est", "\test"), encoding="latin-1")
+    for names in (["a.en", "a.fr"], ["a.tsv"]):
+        with pytest.raises(
+            ValueError, match=rf"{names[-1]} is not encoded in UTF-8: .*\. Save it .*iconv -f ISO-8859-1"
+        ):
+            read(LocalFiles(paths=[tmp_path / name for name in names]))
 
 
 def test_a_moses_pair_is_read_line_by_line(tmp_path, sentence_pairs, expected):
@@ -189,7 +221,7 @@ def test_parquet_is_read_by_column_names(tmp_path, sentence_pairs, expected):
     path = tmp_path / "pairs.parquet"
     pd.DataFrame(sentence_pairs, columns=["english", "french"]).to_parquet(path)
     assert read(LocalFiles(paths=[path], columns=("english", "french"))) == expected
-    with pytest.raises(ValueError, match="which has english, french, got 'en'"):
+    with pytest.raises(ValueError, match=r"which has 'english', 'french', got 'en'$"):
         read(LocalFiles(paths=[path], columns=("en", "fr")))
     with pytest.raises(ValueError, match="columns must name the English and the French column of a parquet file"):
         LocalFiles(paths=[path])
@@ -202,11 +234,11 @@ def test_parquet_is_read_by_column_names(tmp_path, sentence_pairs, expected):
         (
             "a.tsv",
             b"one column only\nand again\n",
-            r"columns must be names of columns of .*a\.tsv, which has 0, got '1'",
+            r"columns must be columns of .*a\.tsv, which has '0', got '1'",
         ),
         ("a.tsv", b"a\tb\nc\td\te\tf\n", r"a\.tsv could not be read as tab-separated columns: .*line 2, saw 4"),
         ("a.txt.gz", b"no gzip", r"a\.txt\.gz could not be read as tab-separated columns"),
-        ("a.tsv", "caf\u00e9\tcaf\u00e9\n".encode("latin-1"), r"a\.tsv could not be read as .*codec can't decode"),
+        ("a.tsv", "caf\u00e9\tcaf\u00e9\n".encode("latin-1"), r"a\.tsv is not encoded in UTF-8: .*codec can't decode"),
     ],
 )
 def test_a_file_that_is_not_what_it_should_be_is_named(tmp_path, name, content, message):
@@ -249,6 +281,8 @@ def test_a_missing_file_is_named(tmp_path):
         ({"paths": []}, "paths must be one file of two columns, or an English and a French file, got 0"),
         ({"paths": ["a", "b", "c"]}, "got 3"),
         ({"paths": ["a", "b"], "columns": (0, 1)}, "of two files every whole line is read"),
+        ({"paths": ["x/a.parquet", "b.parquet"]}, r"one parquet file with .*, got a\.parquet and b\.parquet$"),
+        ({"paths": ["a.parquet", "b.tsv"], "columns": ("en", "fr")}, r"one parquet file .*got a\.parquet and b\.tsv$"),
         ({"paths": ["a"], "columns": "en"}, "columns must be two names"),
         ({"paths": ["a"], "max_pairs": 0}, "max_pairs must be an integer ≥ 1, or None"),
     ],

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -97,6 +98,11 @@ class TestStates:
         assert torch.allclose(found.encoder_states[here], moved[here], rtol=0, atol=1e-12)
         assert torch.equal(found.encoder_states[~here], before.encoder_states[~here])
 
+    def test_word_ids_may_be_numpys(self, model, batch):
+        components, word = components_of(model, batch), batch.source.numpy()[0, 0]
+        found = iv.decode_with(model, batch, iv.swap_word(components, word, np.uint8(EOS)))
+        assert equal(found.trace, iv.decode_with(model, batch, iv.swap_word(components, int(word), EOS)).trace)
+
     def test_edits_add_up_in_any_order(self, model, batch):
         components = components_of(model, batch)
         edits = [iv.remove(components, part) for part in iv.PARTS]
@@ -189,6 +195,22 @@ class TestDecoding:
         with pytest.raises(ValueError, match="edit_start=True"):
             iv.decode_with(model, batch, edit)
 
+    def test_without_attention_an_edit_of_earlier_steps_alone_is_refused(self, make_model, batch):
+        model = make_model("VED")
+        components, word = components_of(model, batch), int(batch.source[0, 0])
+        everywhere = iv.decode_with(model, batch, iv.remove(components, "input"), edit_start=True)
+        at_ends = iv.decode_with(model, batch, iv.remove(components, "input", batch.source == EOS), edit_start=True)
+        assert torch.equal(everywhere.trace.logits, at_ends.trace.logits)  # earlier steps have no effect
+        for edit in (
+            iv.remove(components, "input", batch.source != EOS),
+            iv.swap_word(components, word, EOS),
+            [iv.remove(components, "input"), iv.swap_word(components, word, EOS)],
+        ):
+            with pytest.raises(ValueError, match=r"must change a sentence's last step.*\d+ states, all of them"):
+                iv.decode_with(model, batch, edit, edit_start=True)
+        nothing = iv.decode_with(model, batch, iv.remove(components, "input", batch.source < 0), edit_start=True)
+        assert equal(nothing.trace, model.trace(batch))
+
     def test_accuracy_is_that_of_the_words(self, model, batch):
         found = iv.decode_with(model, batch, [])
         mask = batch.target_mask
@@ -219,7 +241,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match="part must be one of temporal, input, delta, got 'word'"):
             iv.remove(components_of(model, batch), "word")
 
-    @pytest.mark.parametrize("word", [-1, 6, True, "A", 1.0])
+    @pytest.mark.parametrize("word", [-1, 6, True, "A", 1.0, np.int64(6), np.float32(1)])
     def test_a_word_outside_the_vocabulary(self, model, batch, word):
         with pytest.raises(ValueError, match=r"word must be a word id in 0 … 5"):
             iv.swap_word(components_of(model, batch), word, 3)

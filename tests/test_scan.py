@@ -152,6 +152,20 @@ class TestCopyOnTheHub:
         with pytest.raises(ValueError, match="no entry for 'HOP'; the actions here are WALK"):
             scan.load(copy([("run", "RUN"), ("hop", "HOP")]))
 
+    @pytest.mark.parametrize("empty", [None, "", "  "])
+    @pytest.mark.parametrize("column", [0, 1])
+    def test_an_empty_cell_is_named(self, tmp_path, empty, column):
+        (tmp_path / "simple").mkdir()
+        row = ["jump", "I_JUMP"]
+        row[column] = empty
+        table = pd.DataFrame([["run", "I_RUN"], row], columns=["commands", "actions"])
+        table.to_parquet(tmp_path / "simple" / "train-00000-of-00001.parquet")
+        with pytest.raises(
+            ValueError,
+            match=f"row 1 of its split 'train' has {empty!r} in the column '{('commands', 'actions')[column]}'",
+        ):
+            scan.load(tmp_path)
+
     def test_without_network_the_message_says_what_to_do(self):
         with pytest.raises(ConnectionError, match=r"scan-tasks/scan-tasks.*local folder.*scan\.generate\(\)"):
             scan.load()

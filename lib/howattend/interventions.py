@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -97,7 +98,7 @@ def swap_word(components: Components, word: int, by: int, where: Tensor | None =
     """
     inputs = to_tensor(components.input, "components.input")
     for name, value in (("word", word), ("by", by)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < len(inputs):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < len(inputs):
             raise ValueError(f"{name} must be a word id in 0 … {len(inputs) - 1}, got {value!r}")
         if not bool(inputs[value].isfinite().all()):
             raise ValueError(f"{name} must be a word that has an input component, but word {value} never occurred")
@@ -107,7 +108,7 @@ def swap_word(components: Components, word: int, by: int, where: Tensor | None =
         rows = _of(inputs, states)
         return (rows[by] - rows[word]).expand_as(states)
 
-    return Edit(addend, where, word)
+    return Edit(addend, where, int(word))
 
 
 def shift(by: Tensor, where: Tensor | None = None) -> Edit:
@@ -155,11 +156,13 @@ def decode_with(
         edits: one or several, which add up whatever their order.
         decoder_input: "predicted", "teacher" or "constant"; as the network was trained if None.
         edit_start: whether the decoder of a recurrent network starts from the edited last state, too. By default it
-            starts from the one that the encoder left, so that an edit acts through attention alone.
+            starts from the one that the encoder left, so that an edit acts through attention alone. Without attention
+            (VED) that state is all that the decoder sees: what edits change at a sentence's other steps has no effect.
         chunk: samples computed at a time.
 
     Raises:
-        ValueError: if a mask or the components do not fit the batch, or the edited states would never be read.
+        ValueError: if a mask or the components do not fit the batch, or an edit's states would never be read: those of
+            a network without attention where it changes no sentence's last step, the end of sentence.
     """
     edits = [edits] if isinstance(edits, Edit) else list(edits)
     if edit_start and not model.config.is_recurrent:
@@ -170,6 +173,15 @@ def decode_with(
             "pass edit_start=True to edit that one"
         )
     choices = [_choice(edit, batch) for edit in edits]
+    if not model.config.has_attention:
+        last = torch.nn.functional.one_hot(batch.source_lengths - 1, batch.source.shape[1]).bool()
+        for chosen in choices:
+            if bool(chosen.any()) and not bool((chosen & last).any()):
+                raise ValueError(
+                    "edits must change a sentence's last step, its end of sentence, for a network without attention to "
+                    "read them: VED's decoder starts from that state and sees no other; one of these changes "
+                    f"{int(chosen.sum())} states, all of them at earlier steps"
+                )
 
     def apply(states: Tensor, part: slice) -> Tensor:
         tokens, total, anywhere = (

@@ -130,7 +130,7 @@ def load(
     Raises:
         ModuleNotFoundError: without the package ``datasets``.
         ConnectionError: if the copy cannot be reached.
-        ValueError: if it lacks a column, or holds an action that has no name here.
+        ValueError: if it lacks a column, or holds an empty cell or an action that has no name here.
     """
     try:
         import datasets
@@ -149,13 +149,19 @@ def load(
             "layout as repository, or use scan.generate(), which makes the same pairs"
         ) from error
     pairs = []
-    for split in splits.values():
-        if missing := [name for name in columns if name not in split.column_names]:
+    for name, split in splits.items():
+        if missing := [column for column in columns if column not in split.column_names]:
             raise ValueError(
                 f"columns must be names of columns of {repository!s}, which has {', '.join(split.column_names)}, "
                 f"got {', '.join(missing)}"
             )
-        for command, actions in zip(split[columns[0]], split[columns[1]], strict=True):
+        for row, (command, actions) in enumerate(zip(split[columns[0]], split[columns[1]], strict=True)):
+            for column, cell in zip(columns, (command, actions), strict=True):
+                if not isinstance(cell, str) or not cell.strip():
+                    raise ValueError(
+                        f"every row of {repository!s} must hold a command and its actions, as words, but row {row} of "
+                        f"its split {name!r} has {cell!r} in the column {column!r}: mend it, or name other columns"
+                    )
             pairs.append((" ".join(command.split()), _rename(actions, action_names)))
     return pairs
 

@@ -42,17 +42,19 @@ class LocalFiles(Source):
             raise ValueError(
                 f"paths must be one file of two columns, or an English and a French file, got {len(paths)}"
             )
+        parquet = [path for path in paths if path.endswith(".parquet")]
+        if len(paths) == 2 and parquet:
+            raise ValueError(
+                f"paths must be one parquet file with a column for each language, or two text files whose lines are "
+                f"each other's translations, got {' and '.join(Path(path).name for path in paths)}"
+            )
         if self.columns is not None:
             if len(paths) == 2:
                 raise ValueError("columns are those of a single file; of two files every whole line is read")
             object.__setattr__(self, "columns", check_columns(self.columns))
-        elif self._is_parquet:
+        elif parquet:
             raise ValueError("columns must name the English and the French column of a parquet file")
         check_most(self.max_pairs)
-
-    @property
-    def _is_parquet(self) -> bool:
-        return self.paths[0].endswith(".parquet")
 
     def _options(self) -> list[str]:
         columns = [] if self.columns is None else ["--columns", *self.columns]
@@ -74,15 +76,17 @@ class LocalFiles(Source):
         return rows.to_pairs(pairs, Path(self.paths[0]).name, self.tokeniser, self.max_pairs, progress)
 
     def _cells(self) -> Iterator[tuple[str, str]]:
-        columns = self.columns or ("0", "1")
-        if self._is_parquet:
-            builder, options = "parquet", {}
-        else:
-            numbered = all(column.isdecimal() for column in columns)
-            keys = map(int, columns) if numbered else columns
-            options = {"sep": "\t", "quoting": 3, "keep_default_na": False, "converters": dict.fromkeys(keys, str)}
-            builder, options = "csv", {**options, "header": None if numbered else 0}
-        return rows.cells(self._stream(builder, self.paths[0], **options), columns, self.paths[0])
+        columns, path = self.columns or ("0", "1"), self.paths[0]
+        if path.endswith(".parquet"):
+            return rows.cells(self._stream("parquet", path), columns, path)
+        numbered = all(column.isdecimal() for column in columns)
+        keys = map(int, columns) if numbered else columns
+        options = {"sep": "\t", "quoting": 3, "keep_default_na": False, "converters": dict.fromkeys(keys, str)}
+        hint = "; columns are numbered from 0 and have tabs between them"
+        if not numbered:
+            hint = "; that is its first line, cut at the tabs. Of a file without a line of names, give numbers, from 0"
+        stream = self._stream("csv", path, header=None if numbered else 0, **options)
+        return rows.cells(stream, columns, path, hint)
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         counts = [0, 0]
@@ -103,6 +107,11 @@ class LocalFiles(Source):
             return datasets.load_dataset(builder, data_files=path, streaming=True, **options).values()
 
         def failure(reason: str) -> Exception:
+            if "codec can't decode" in reason:
+                return ValueError(
+                    f"{path} is not encoded in UTF-8: {reason} Save it anew in UTF-8; if it is in Latin-1, with: "
+                    "iconv -f ISO-8859-1 -t UTF-8 OLD > NEW"
+                )
             kind = "tab-separated columns" if builder == "csv" else builder
             return ValueError(
                 f"{path} could not be read as {kind}: {reason} Check that the file is complete and of the format that "

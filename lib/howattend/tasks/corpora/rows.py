@@ -33,21 +33,26 @@ def stream(open_splits: Callable[[], Iterable[Iterable[Mapping]]], failure: Call
         for split in open_splits():
             yield from split
     except Exception as error:  # of a dozen types: HTTP, file systems, parsers, the package's own
-        raise failure(str(error).strip() or type(error).__name__) from error
+        reason = str(error).strip() or type(error).__name__
+        raise failure(reason if reason.endswith((".", "!", "?")) else f"{reason}.") from error
 
 
-def cells(rows: Iterable[Mapping], columns: tuple[str, str], what: str) -> Iterator[tuple[str, str]]:
-    """The two columns of each row; "translation.en" is the field "en" of a column "translation"."""
+def cells(rows: Iterable[Mapping], columns: tuple[str, str], what: str, hint: str = "") -> Iterator[tuple[str, str]]:
+    """The two columns of each row; "translation.en" is the field "en" of a column "translation".
+
+    ValueError where there is no such column; ``hint`` ends its message.
+    """
     for row in rows:
-        yield tuple(_cell(row, column, what) for column in columns)
+        yield tuple(_cell(row, column, what, hint) for column in columns)
 
 
-def _cell(row: Mapping, column: str, what: str) -> str:
+def _cell(row: Mapping, column: str, what: str, hint: str) -> str:
     value: object = row
     for part in [column] if column in row else column.split("."):
         if not isinstance(value, Mapping) or part not in value:
+            names = [name if len(name) <= 30 else f"{name[:30]}…" for name in _names(row)]
             raise ValueError(
-                f"columns must be names of columns of {what}, which has {', '.join(_names(row))}, got {column!r}"
+                f"columns must be columns of {what}, which has {', '.join(map(repr, names))}, got {column!r}{hint}"
             )
         value = value[part]
     return "" if value is None else str(value)
