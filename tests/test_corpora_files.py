@@ -182,7 +182,7 @@ def test_other_columns_by_number_or_by_name(tmp_path):
         (
             "I see\tJe vois\n",
             ("en", "fr"),
-            r"has 'I see', 'Je vois', got 'en'; .* without a line of names, give the columns'",
+            r"has 'I see', 'Je vois', got 'en'; .* without a line of names, give numbers",
         ),
         ("word " * 20 + "\tmot\n", ("en", "fr"), r"has 'word word word word word word …', 'mot', got"),
         ("en\tfr\nI see\tJe vois\n", ("en", "1"), "has 'en', 'fr', got '1'; that is its first line"),
