@@ -1,9 +1,9 @@
 """What the claims and figures on translation need from the test split, measured once and stored.
 
-The corpus takes 187 MB to fetch and is not part of the repository, so a fresh machine has no sentences to run a network
-on. A :class:`Measured` holds what the claims T1–T10 and Fig. 4 and 5 need of them: components, sums of terms, counts. It
-is computed in two passes over batches, in memory that does not grow with the number of pairs, and stored beside
-the results (``python -m howattend measure`` writes it).
+The corpus takes 187 MB to fetch and is not part of the repository, so a fresh machine has no sentences to run a
+network on. A :class:`Measured` holds what the claims T1–T10 and Fig. 4 and 5 need of them: components, sums of terms,
+counts. It is computed in two passes over batches, in memory that does not grow with the number of pairs, and stored
+with the results (``python -m howattend measure`` writes it).
 
     found, recomputed = measured.obtain(runs.load_run("translation-aed-gru"))
     found.shares.signed           # [3, 3] as of any run
@@ -13,7 +13,7 @@ the results (``python -m howattend measure`` writes it).
 from howattend.measured.lexicon import lexicon, lexicon_path, read_lexicon
 from howattend.measured.passes import measure, measure_batches
 from howattend.measured.results import COMMON_SHARE, Measured
-from howattend.measured.store import load, obtain, of, path, stored
+from howattend.measured.store import load, obtain, of, path, save, stored
 
 __all__ = [
     "COMMON_SHARE",
@@ -27,5 +27,6 @@ __all__ = [
     "of",
     "path",
     "read_lexicon",
+    "save",
     "stored",
 ]

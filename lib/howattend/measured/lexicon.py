@@ -1,16 +1,22 @@
-"""A dictionary of the most common French words, from the training split by IBM model 1: ground truth for T6."""
+"""Words aligned by IBM model 1 on the training split: a dictionary (T6), and where words' source words stand (T10)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import torch
+from torch import Tensor
 
 from howattend import files
-from howattend.tasks import Translation
+from howattend.tasks import Batch, Translation, corpora
+from howattend.tasks.batch import length_mask
 
-WORDS = 200  # French words, the most common ones of the training split
+WORDS = 200  # French words of the dictionary, the most common ones of the training split
 RANKS = 3  # English words kept for each
+
+_COLUMNS = ["french", "rank", "english", "probability"]
 
 
 def lexicon(task: Translation) -> pd.DataFrame:
@@ -20,9 +26,18 @@ def lexicon(task: Translation) -> pd.DataFrame:
     one, p(French | English), is highest for English words that occur once.
 
     Returns:
-        Columns french, rank (from 1), english, probability; ``RANKS`` rows a French word.
+        Columns french, rank (from 1), english, probability (to three digits); at most ``RANKS`` rows a French word.
     """
-    raise NotImplementedError
+    train = task.split("train")
+    found = corpora.ibm1(_words(train, "target"), _words(train, "source"))
+    english, rows = task.source_vocabulary.words, []
+    for french in task.target_vocabulary.content_ids[:WORDS]:
+        here = (found.source == french) & (found.target >= task.source_vocabulary.content_ids.start)
+        probability, words = found.probability[here], found.target[here]
+        for rank, index in enumerate(np.lexsort((words, -probability))[:RANKS], 1):  # of equals the more common word
+            word = english[words[index]]
+            rows.append((task.target_vocabulary.words[french], rank, word, round(float(probability[index]), 3)))
+    return pd.DataFrame(rows, columns=_COLUMNS)
 
 
 def lexicon_path() -> Path:
@@ -32,4 +47,49 @@ def lexicon_path() -> Path:
 
 def read_lexicon() -> pd.DataFrame:
     """The stored dictionary, as :func:`lexicon` gives it; FileNotFoundError says how to write it."""
-    raise NotImplementedError
+    path = lexicon_path()
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; restore it with git checkout, or: python -m howattend measure")
+    rows = pd.read_csv(path, keep_default_na=False)
+    if list(rows.columns) != _COLUMNS or rows.empty:
+        raise ValueError(f"{path} is damaged: its columns must be {', '.join(_COLUMNS)}; restore it with git checkout")
+    return rows
+
+
+def write_lexicon(task: Translation) -> Path:
+    """Compute and store the dictionary of a task's vocabularies."""
+    path = lexicon_path()
+    files.write_text(path, lexicon(task).to_csv(index=False, lineterminator="\n"))
+    return path
+
+
+def aligned_steps(pairs: Batch) -> Tensor:
+    """The source step [M, S] that IBM model 1, fitted to these pairs, aligns each target word with; −1 for none.
+
+    None: where the likeliest origin is no word of the sentence, or one that stands there twice, which the model cannot
+    tell apart; and at ends of sentence and padding.
+    """
+    source, target = _words(pairs, "source"), _words(pairs, "target")
+    found = corpora.ibm1(source, target)
+    width = int(target.max()) + 1
+    codes = (found.source + 1) * width + found.target  # ascending: see ibm1
+    steps = torch.full(pairs.target.shape, -1)
+    for start in range(0, len(source), 4096):  # the model's own tables are larger
+        part = slice(start, start + 4096)
+        origins = np.pad(source[part] + 1, ((0, 0), (1, 0)))  # "none" first
+        wanted = origins[:, None, :] * width + np.maximum(target[part], 0)[:, :, None]
+        wanted = np.where((target[part] >= 0)[:, :, None], wanted, codes[0])
+        index = np.searchsorted(codes, wanted).clip(max=len(codes) - 1)
+        probability = np.where(codes[index] == wanted, found.probability[index], 0.0)
+        probability[:, :, 1:][np.broadcast_to((source[part] < 0)[:, None], probability[:, :, 1:].shape)] = 0
+        best = probability.argmax(-1)
+        alone = (probability == probability.max(-1, keepdims=True)).sum(-1) == 1
+        aligned = np.where((target[part] >= 0) & alone & (best > 0), best - 1, -1)
+        steps[part, : aligned.shape[1]] = torch.from_numpy(aligned)
+    return steps
+
+
+def _words(pairs: Batch, side: str) -> np.ndarray:
+    """Word ids [M, steps − 1] of one side, −1 at ends of sentence and behind."""
+    ids, lengths = getattr(pairs, side), getattr(pairs, f"{side}_lengths")
+    return ids.masked_fill(~length_mask(lengths - 1, ids.shape[1]), -1)[:, :-1].cpu().numpy()

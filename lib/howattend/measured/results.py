@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
+import torch
 
-from howattend import alignment
+from howattend import alignment, statistics
 from howattend.decomposition import Components
 
 #: Sentences have 1 to 15 words, so no step but the first is reached by all. "Common" steps are those at which at least
@@ -33,28 +33,35 @@ class Measured:
     run: str
     seed: int
     config_hash: str
-    weights_hash: str  # sha256 of the network's parameters: a measurement is of these weights and no others
-    accuracy: float  # teacher-forced word accuracy, ends of sentence included
-    score_scale: float  # scores = score_scale · query · key
-    encoder: (
-        Components  # of the keys: temporal [T, n], input [V_E, n] (NaN for words without an occurrence), delta None
-    )
-    decoder: Components  # of the queries: temporal [S, n], input [V_D, n]; a step's word is the one fed to it
-    encoder_counts: np.ndarray  # [V_E, T] int64: occurrences of each word at each step
-    decoder_counts: np.ndarray  # [V_D, S] int64
-    length_counts: np.ndarray  # [T + 1, S + 1] int64: pairs of each source and target length, ends of sentence included
-    term_sums: np.ndarray  # [2, 3, S, 3, 3] (words, all) × (signed, centred, absolute) × s × decoder × encoder part
-    distance_sums: np.ndarray  # [2, 3, S] (words, all) × WEIGHTS: sums of the mean |t/T − s/S| over outputs at s
-    variances: (
-        np.ndarray
-    )  # [2, 2, V_E] (words at common steps, all) × (var h^E, var h^E − μ^E); NaN below 2 occurrences
-    delta_shares: np.ndarray  # [2] (words at common steps, all): Σ‖Δh^E‖² / Σ‖h^E − mean‖²
-    length_ratio: float  # target words per source word in the training split, ends of sentence left out
-    aligned: (
-        np.ndarray
-    )  # [S] mean position, from 1, of the source word that IBM model 1 aligns with the word at s, in the
-    # training split; NaN where none is (the prediction of Fig. 5b is this minus s)
-    aligned_counts: np.ndarray  # [S] int64: how many words that mean is over
+    weights_hash: str
+    """sha256 of the network's parameters: a measurement is of these weights and no others."""
+    accuracy: float
+    """Teacher-forced word accuracy, ends of sentence included."""
+    encoder: Components
+    """Of the encoder states: temporal [T, n], input [V, n] (NaN for words that do not occur), no delta."""
+    decoder: Components
+    """Of the decoder states: temporal [S, n], input [V, n] of the words fed, no delta."""
+    encoder_counts: np.ndarray
+    """[V, T] int64, occurrences of each source word at each step."""
+    decoder_counts: np.ndarray
+    """[V, S] int64, of each word fed to the decoder."""
+    length_counts: np.ndarray
+    """[T + 1, S + 1] int64, pairs of each source and target length, ends of sentence included."""
+    term_sums: np.ndarray
+    """[2, 3, S, 3, 3], (words, all) × (signed, centred, absolute) × s × decoder part × encoder part."""
+    distance_sums: np.ndarray
+    """[2, 3, S], (words, all) × ``WEIGHTS`` × s: sums over outputs of the weighted mean of |t/T − s/S|."""
+    variances: np.ndarray
+    """[2, 2, V], (words at common steps, all) × (var h^E, var(h^E − μ^E)); NaN below 2 occurrences, or if equal."""
+    delta_shares: np.ndarray
+    """[2], (words at common steps, all): Σ‖Δh^E‖² / Σ‖h^E − mean‖²."""
+    length_ratio: float
+    """Target words per source word in the training split, ends of sentence left out."""
+    aligned: np.ndarray
+    """[S], mean position, from 1, of the source word that IBM model 1 aligns with the word at s, in the training split;
+    NaN where none is. Minus s it is the prediction of Fig. 5b."""
+    aligned_counts: np.ndarray
+    """[S] int64, how many words that mean is over."""
 
     # ---- sizes ------------------------------------------------------------------------------------------------------
 
@@ -66,12 +73,12 @@ class Measured:
     @cached_property
     def encoder_steps(self) -> int:
         """The number of common source steps: those at which a quarter of the sentences still has a word."""
-        raise NotImplementedError
+        return common_steps(self.length_counts.sum(1))
 
     @cached_property
     def decoder_steps(self) -> int:
         """The number of common target steps."""
-        raise NotImplementedError
+        return common_steps(self.length_counts.sum(0))
 
     # ---- components -------------------------------------------------------------------------------------------------
 
@@ -87,8 +94,8 @@ class Measured:
 
     @property
     def temporal_scores(self) -> np.ndarray:
-        """μ^D_s·μ^E_t [S, T], scaled as the scores are, over all steps; NaN at steps that never occur."""
-        raise NotImplementedError
+        """μ^D_s·μ^E_t [S, T] over all steps; NaN at steps that never occur."""
+        return self.decoder.temporal @ self.encoder.temporal.T
 
     @property
     def common_scores(self) -> np.ndarray:
@@ -100,17 +107,17 @@ class Measured:
     @cached_property
     def shares(self) -> alignment.Shares:
         """The nine terms' shares of the largest score [3, 3], over words at common decoder steps."""
-        raise NotImplementedError
+        return self._shares(self.term_sums[WORDS, :, : self.decoder_steps].sum(1))
 
     @cached_property
     def shares_all_steps(self) -> alignment.Shares:
         """The same over all steps, ends of sentence included."""
-        raise NotImplementedError
+        return self._shares(self.term_sums[ALL].sum(1))
 
     @cached_property
     def shares_by_step(self) -> alignment.Shares:
         """The same by decoder step [S, 3, 3], over words."""
-        raise NotImplementedError
+        return self._shares(self.term_sums[WORDS])
 
     # ---- Fig. 4a: how diagonal attention is -------------------------------------------------------------------------
 
@@ -122,11 +129,14 @@ class Measured:
                 over the sentence's steps, in expectation).
             all_steps: over all steps, ends of sentence included.
         """
-        raise NotImplementedError
+        sums, counts = self._distances(weights, ALL if all_steps else WORDS)
+        steps = len(sums) if all_steps else self.decoder_steps
+        return float(sums[:steps].sum() / counts[:steps].sum())
 
     def distances_by_step(self, weights: str) -> np.ndarray:
         """The same by decoder step [S], over words; NaN where no sentence has one."""
-        raise NotImplementedError
+        sums, counts = self._distances(weights, WORDS)
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
     # ---- Fig. 5b: offsets -------------------------------------------------------------------------------------------
 
@@ -135,16 +145,40 @@ class Measured:
         """Where μ^D_s·μ^E_t peaks over the common source steps, by common decoder step: positions from 1, between
         steps by a parabola [decoder_steps].
         """
-        raise NotImplementedError
+        return statistics.peak_steps(self.common_scores) + 1
 
     # ---- Fig. 5c: variance ------------------------------------------------------------------------------------------
 
     def variance_drops(self, words: np.ndarray, *, all_steps: bool = False) -> np.ndarray:
-        """1 − var(h^E − μ^E) / var(h^E) of source words [W] (ids), over their occurrences at common steps, or at all."""
-        raise NotImplementedError
+        """1 − var(h^E − μ^E) / var(h^E) of source words [W], over their occurrences at common steps or at all."""
+        of_states, of_rest = self.variances[ALL if all_steps else WORDS][:, np.asarray(words)]
+        return 1 - of_rest / of_states
 
-    # ---- file -------------------------------------------------------------------------------------------------------
+    # ---- helpers ----------------------------------------------------------------------------------------------------
 
-    def save(self, path: Path) -> None:
-        """Write an npz in one move; words that do not occur take no room in it."""
-        raise NotImplementedError
+    @staticmethod
+    def _shares(sums: np.ndarray) -> alignment.Shares:
+        return alignment.shares_of(torch.from_numpy(sums))
+
+    def _distances(self, weights: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """Sums [S] of one kind of weights, and the number of outputs that they are over [S]."""
+        if weights not in WEIGHTS:
+            raise ValueError(f"weights must be one of {', '.join(map(repr, WEIGHTS))}, got {weights!r}")
+        lengths = self.length_counts.sum(0)
+        counts = _with_word(lengths) if rows == WORDS else _reaching(lengths)[1:]
+        return self.distance_sums[rows, WEIGHTS.index(weights)], counts
+
+
+def _reaching(lengths: np.ndarray) -> np.ndarray:
+    """How many sentences have at least 0, 1, … steps, from the numbers of sentences of each length [steps + 1]."""
+    return lengths[::-1].cumsum()[::-1]
+
+
+def _with_word(lengths: np.ndarray) -> np.ndarray:
+    """How many sentences have a word, not their end, at each step [steps]."""
+    return np.append(_reaching(lengths)[2:], 0)
+
+
+def common_steps(lengths: np.ndarray) -> int:
+    """How many steps are common, from the numbers of sentences of each length [steps + 1]."""
+    return int((_with_word(lengths) >= COMMON_SHARE * lengths.sum()).sum())
