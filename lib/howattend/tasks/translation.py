@@ -182,6 +182,18 @@ class Translation(Task):
     def _splits(self) -> dict[str, Batch]:
         return {}
 
+    def split_words(self, name: str) -> tuple[list[list[str]], list[list[str]], list[str]]:
+        """English words, French words and register of each pair of a split, in the order of :meth:`split`.
+
+        They are the corpus's own: those that the vocabulary lacks are here too.
+        """
+        rows, corpus, sides = self._rows(name), self._corpus, []
+        for side in ("source", "target"):
+            words = getattr(corpus, f"{side}_words")
+            numbers = getattr(corpus, side)[rows].tolist()
+            sides.append([[words[number] for number in row if number >= 0] for row in numbers])
+        return *sides, [corpus.registers[number] for number in corpus.register[rows].tolist()]
+
     def _encode(self, numbers: Tensor, side: str) -> tuple[Tensor, Tensor]:
         """Ids [B, max_length + 1] and lengths [B], ends of sentence included, of the corpus's word numbers."""
         vocabulary, words = getattr(self, f"{side}_vocabulary"), getattr(self._corpus, f"{side}_words")
