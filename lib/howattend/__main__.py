@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.command(options)
     except KeyboardInterrupt:
-        goes_on = options.command is _train  # which has checkpoints
+        goes_on = options.command in (_train, _sweep)  # which have checkpoints
         print(f"stopped; the same command {'goes on from here' if goes_on else 'starts anew'}", file=sys.stderr)
         return 130
     except (ValueError, OSError, RuntimeError, ArithmeticError, ModuleNotFoundError) as error:
@@ -72,6 +72,12 @@ def _parser() -> argparse.ArgumentParser:
     accuracies = command("accuracies", _accuracies, "train the runs of which only the accuracy is kept, and record it")
     accuracies.add_argument("names", nargs="*", metavar="RUN", help="of these runs only; without any: all")
     accuracies.add_argument("--device", default="cpu")
+    sweep = command("sweep", _sweep, "train every configuration at several seeds and measure every claim on each")
+    sweep.add_argument("--only", nargs="+", metavar="PATTERN", help="runs of these names, such as 'escan-ao-*'")
+    sweep.add_argument("--workers", type=int, help="processes of one thread each (default: one a core)")
+    sweep.add_argument("--minutes", type=float, help="stop after so long; the same command goes on (default: the end)")
+    sweep.add_argument("--list", action="store_true", help="show what there is to do, and do nothing")
+    sweep.add_argument("--again", action="store_true", help="measure finished networks anew, and train nothing")
     test = commands.add_parser("test", parents=[root], help="lint, every test, and a new run of every chapter")
     test.add_argument("arguments", nargs="*", metavar="PYTEST-ARGUMENT", help="instead of the folders tests and book")
     test.set_defaults(command=_test)
@@ -150,6 +156,17 @@ def _claims(options: argparse.Namespace) -> int:
         print(differing.to_string(index=False) if len(differing) else "all measured values agree with the records")
         return int(len(differing) > 0)
     print(f"{claims.write_results(measured)}: {len(claims.tidy(measured))} values of {len(measured)} measurements")
+    return 0
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    from howattend import sweep
+
+    plan = sweep.matching(sweep.full_plan(), options.only)
+    if options.list:
+        print(sweep.overview(plan).to_string(index=False))
+        return 0
+    sweep.run(plan, options.workers, options.minutes, again=options.again)
     return 0
 
 

@@ -66,17 +66,35 @@ class Run:
         """
         return self.model.trace(self.test.to(self.device)).to("cpu")
 
+    @property
+    def learns_keys(self) -> bool:
+        """Whether the scores are dot products of learned queries and keys, and not of the states themselves."""
+        return self.architecture != "VED" and self.config.model.attention == "scaled_dot"
+
+    @property
+    def encoder_vectors(self) -> Tensor:
+        """[M, T, n] what is decomposed: the encoder states, or the keys where attention learns them (V2)."""
+        return self.trace.keys if self.learns_keys else self.trace.encoder_states
+
+    @property
+    def decoder_vectors(self) -> Tensor:
+        """[M, S, n] what is decomposed: the decoder states, or the queries where attention learns them (V2)."""
+        return self.trace.queries if self.learns_keys else self.trace.decoder_states
+
     @cached_property
     def encoder(self) -> decomposition.Components:
-        """Components of the encoder states."""
-        trace, words = self.trace, len(self.task.source_vocabulary)
-        return decomposition.decompose(trace.encoder_states, trace.encoder_tokens, trace.encoder_mask, words)
+        """Components of the encoder states, or of the keys: see :attr:`encoder_vectors`."""
+        return self._encoder_components(self.encoder_vectors)
 
     @cached_property
     def decoder(self) -> decomposition.Components:
-        """Components of the decoder states."""
+        """Components of the decoder states, or of the queries: see :attr:`decoder_vectors`."""
         trace, words = self.trace, len(self.task.target_vocabulary)
-        return decomposition.decompose(trace.decoder_states, trace.decoder_tokens, trace.decoder_mask, words)
+        return decomposition.decompose(self.decoder_vectors, trace.decoder_tokens, trace.decoder_mask, words)
+
+    def _encoder_components(self, vectors: Tensor) -> decomposition.Components:
+        trace, words = self.trace, len(self.task.source_vocabulary)
+        return decomposition.decompose(vectors, trace.encoder_tokens, trace.encoder_mask, words)
 
     @property
     def encoder_input_delta(self) -> Tensor:
@@ -118,10 +136,17 @@ class Run:
         """μ^D at the common steps [steps, n]."""
         return array(self.decoder.temporal)[: self.decoder_steps]
 
+    @cached_property
+    def value_input(self) -> Tensor:
+        """χ of what the context averages [V, n], which readouts from the context see: the encoder states, or learned
+        values.
+        """
+        return self._encoder_components(self.trace.values).input if self.learns_keys else self.encoder.input
+
     @property
     def inputs(self) -> np.ndarray:
-        """χ^E of the content words [N, n]."""
-        return array(self.encoder.input)[list(self.task.source_vocabulary.content_ids)]
+        """χ^E of the content words [N, n], of the values where attention learns them."""
+        return array(self.value_input)[list(self.task.source_vocabulary.content_ids)]
 
     def readouts(self, side: str) -> np.ndarray:
         """Readout vectors of the content words [N, n], from the "context" or the "state"."""

@@ -74,7 +74,8 @@ class Training:
     steps: int
     seconds: float  # over all sittings, evaluation included
     accuracy: float  # word accuracy on the validation set at the end
-    log: list[dict[str, float]]  # step, loss, accuracy, seconds
+    log: list[dict[str, float]]  # step, loss, accuracy, seconds, and what ``on_log`` added
+    core_seconds: float  # the processor's time, over all sittings: what else the machine did counts little
 
 
 @torch.no_grad()
@@ -113,7 +114,7 @@ def train(
     With ``checkpoint``, the state is saved there every ``checkpoint_every`` steps and on Ctrl-C, and a training that
     finds the file continues from it: it ends with the weights that an uninterrupted one would have, bit for bit on the
     same machine with the same number of threads. A finished training's file holds its end, so calling again returns at
-    once. ``on_log`` is called with the model and each log entry.
+    once. ``on_log`` is called with the model and each log entry, to which it may add numbers of its own.
 
     Raises ValueError where the checkpoint is damaged or belongs to another model, task, recipe or seed, and
     FloatingPointError where the loss is no longer finite (no checkpoint is then written).
@@ -135,8 +136,10 @@ def train(
     settings = {"task": task.settings(), "model": {**model.config.settings(), "seed": model.seed}}
     identity = json.dumps({**settings, "train": config.settings(), "seed": int(seed)}, sort_keys=True)
     path = Path(checkpoint) if checkpoint is not None else None
-    step, seconds, log = _resume(path, identity, model, adam) if path is not None and path.exists() else (0, 0.0, [])
-    begun = time.perf_counter() - seconds
+    step, seconds, core_seconds, log = 0, 0.0, 0.0, []
+    if path is not None and path.exists():
+        step, seconds, core_seconds, log = _resume(path, identity, model, adam)
+    begun, core_begun = time.perf_counter() - seconds, time.process_time() - core_seconds
     validation = task.validation_set().to(device)
     model.train()
     name = f"{task.name}-{model.config.architecture}"
@@ -165,11 +168,13 @@ def train(
                 if on_log is not None:
                     on_log(model, entry)
             if save_now:
-                _save(path, identity, model, adam, step, time.perf_counter() - begun, log)
+                spent = {"seconds": time.perf_counter() - begun, "core_seconds": time.process_time() - core_begun}
+                _save(path, identity, model, adam, {"step": step, **spent, "log": log})
             if stop:
                 raise KeyboardInterrupt
     model.eval()
-    return Training(step, time.perf_counter() - begun, log[-1]["accuracy"], log)
+    seconds, core_seconds = time.perf_counter() - begun, time.process_time() - core_begun
+    return Training(step, seconds, log[-1]["accuracy"], log, core_seconds)
 
 
 @contextmanager
@@ -233,18 +238,15 @@ def _setting(value: object, other: object) -> object:
     return value
 
 
-def _save(
-    path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.Adam, step: int, seconds: float, log: list
-) -> None:
+def _save(path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.Adam, progress: dict) -> None:
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         for key, value in adam.state.get(parameter, {}).items():
             tensors[f"adam.{key}.{name}"] = value
-    progress = json.dumps({"step": step, "seconds": seconds, "log": log})
-    files.save_tensors(path, tensors, {"identity": identity, "progress": progress})
+    files.save_tensors(path, tensors, {"identity": identity, "progress": json.dumps(progress)})
 
 
-def _resume(path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.Adam) -> tuple[int, float, list]:
+def _resume(path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.Adam) -> tuple[int, float, float, list]:
     tensors, metadata = files.load_tensors(path, str(model.readout_bias.device))
     if metadata.get("identity") != identity:
         if "identity" not in metadata:
@@ -264,7 +266,8 @@ def _resume(path: Path, identity: str, model: EncoderDecoder, adam: torch.optim.
         if f"adam.step.{name}" in tensors:
             adam.state[parameter] = {key: tensors[f"adam.{key}.{name}"] for key in keys}
     progress = json.loads(metadata["progress"])
-    return progress["step"], progress["seconds"], progress["log"]
+    seconds = progress["seconds"]  # all that older checkpoints have
+    return progress["step"], seconds, progress.get("core_seconds", seconds), progress["log"]
 
 
 def parameter_count(model: EncoderDecoder) -> int:

@@ -28,7 +28,7 @@ def temporal_attention(runs: Runs) -> Measurement:
     scores = run.decoder_path @ run.encoder_path.T
     agreement = statistics.argmax_agreement(scores, np.arange(run.decoder_steps), within=limits["steps"])
     exact = statistics.argmax_agreement(scores, np.arange(run.decoder_steps))
-    whole = array(run.decoder.temporal) @ array(run.encoder.temporal).T
+    whole = trace.score_scale * array(run.decoder.temporal) @ array(run.encoder.temporal).T
     temporal = statistics.softmax(np.broadcast_to(whole, trace.scores.shape), array(trace.encoder_mask)[:, None])
     attention, steps = array(trace.attention), array(run.common_decoder_mask)
     distance = statistics.total_variation(temporal[steps], attention[steps]).mean()
@@ -100,7 +100,7 @@ def orthogonality(runs: Runs) -> Measurement:
     """O6: temporal and input-delta components at the same step, against random directions in the states' span."""
     run = runs["run"]
     steps = min(run.encoder_steps, run.decoder_steps)
-    vectors, states = (array(x[:, :steps]) for x in (run.encoder_input_delta, run.trace.encoder_states))
+    vectors, states = (array(x[:, :steps]) for x in (run.encoder_input_delta, run.encoder_vectors))
     mask = array(run.common_encoder_mask[:, :steps])
     found = {}
     for name, path in (("encoder", run.encoder_path), ("decoder", run.decoder_path)):

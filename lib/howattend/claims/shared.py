@@ -14,12 +14,12 @@ Runs = Mapping[str, Run]
 
 def delta_share(run: Run, mask: torch.Tensor) -> float:
     """Σ‖Δh^E‖² / Σ‖h^E − mean‖² over the masked encoder steps (O4, O10, E9)."""
-    return statistics.energy_share(array(run.encoder.delta), array(run.trace.encoder_states), array(mask))
+    return statistics.energy_share(array(run.encoder.delta), array(run.encoder_vectors), array(mask))
 
 
 def mean_variance_drop(run: Run, mask: torch.Tensor) -> float:
     """1 − var(h^E − μ^E)/var(h^E), mean over the content words (O11, E4)."""
-    states, temporal, tokens = run.trace.encoder_states, run.encoder.temporal, run.trace.encoder_tokens
+    states, temporal, tokens = run.encoder_vectors, run.encoder.temporal, run.trace.encoder_tokens
     words = list(run.task.source_vocabulary.content_ids)
     drops = statistics.variance_drop(array(states), array(temporal), array(tokens), array(mask), words)
     return float(drops.mean())

@@ -1,0 +1,298 @@
+"""What the sweep trains: every configuration with its seeds, in the order in which they are worth having."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from howattend import runs
+from howattend.models import ModelConfig
+from howattend.runs import RunConfig
+from howattend.tasks import Translation
+from howattend.training import TrainConfig
+
+SEEDS = (0, 1, 2, 3, 4)  # of the book's networks with GRU
+FEWER = (0, 1, 2)  # of everything that is varied
+L2_GRID = (1e-2, 1e-3, 1e-4)
+#: Training lengths beside the recipe's 5,000 steps; the learning rate falls over the whole of each.
+LENGTHS = (1250, 2500, 10_000)
+
+#: What departs from the defaults, in the order in which a name has it (design: run names).
+_DEPARTURES = re.compile(r"-(words\d+|varied|and\d+|n\d+|scaled_dot|teacher|constant|l2_\de-\d|steps\d+)")
+_ORDER = ("words", "varied", "and", "n", "scaled_dot", "teacher", "constant", "l2_", "steps")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A run's name in its parts: task-architecture-cell, then what departs from the defaults."""
+
+    task: str
+    architecture: str
+    cell: str
+    departures: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str) -> Name:
+        """The parts of a name. ValueError where it has not this form."""
+        task, architecture, cell, *_ = [*name.split("-", 3), "", ""]
+        rest = name.removeprefix(f"{task}-{architecture}-{cell}")
+        departures = tuple(_DEPARTURES.findall(rest))
+        if not cell or "".join(f"-{departure}" for departure in departures) != rest:
+            raise ValueError(f"a run's name is task-architecture-cell and known departures, got {name!r}")
+        return cls(task, architecture, cell, departures)
+
+    def with_departures(self, *more: str) -> Name:
+        """The same with further departures, each once and in their order."""
+        every = dict.fromkeys((*self.departures, *more))
+        kinds = {name: next(i for i, kind in enumerate(_ORDER) if name.startswith(kind)) for name in every}
+        return replace(self, departures=tuple(sorted(every, key=kinds.__getitem__)))
+
+    def __str__(self) -> str:
+        return "-".join((self.task, self.architecture, self.cell, *self.departures))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A configuration and its seeds.
+
+    Where no recipe was chosen before, there are several candidates, strongest L2 first: the one that keeps the accuracy
+    bar with seed 0 is trained with the others; if none does, the weakest (see :func:`resolve`).
+    """
+
+    group: str
+    candidates: tuple[RunConfig, ...]
+    seeds: tuple[int, ...]
+    unattended: bool = True  # False: only where it is named
+
+    @property
+    def name(self) -> str:
+        return self.candidates[0].name
+
+
+@dataclass(frozen=True)
+class Job:
+    """One network to train."""
+
+    config: RunConfig
+    seed: int
+    entry: str  # name of the entry: where a candidate fails, the run is called after it and its L2
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.config.hash, self.seed
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All entries, most valuable first."""
+
+    entries: tuple[Entry, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, Entry]:
+        return {entry.name: entry for entry in self.entries}
+
+
+def matching(plan: Plan, patterns: Iterable[str] | None) -> Plan:
+    """The entries whose names match one of the patterns (``*`` stands for anything), those that do not run unattended
+    too; without patterns the plan itself. ValueError where a pattern matches none.
+    """
+    if patterns is None:
+        return plan
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = fnmatch.filter(plan.by_name, pattern)
+        if not found:
+            raise ValueError(f"no run of the sweep is called {pattern!r}; they are {', '.join(plan.by_name)}")
+        chosen.update(found)
+    return Plan(tuple(replace(entry, unattended=True) for entry in plan.entries if entry.name in chosen))
+
+
+def resolve(entry: Entry, trained: dict[tuple[str, int], bool]) -> tuple[RunConfig | None, RunConfig | None]:
+    """The configuration that an entry's seeds are trained with, and the candidate to try next; one of them is None.
+
+    Args:
+        entry: of the plan.
+        trained: of each recorded run, by hash and seed: whether it reached its bar.
+    """
+    if len(entry.candidates) == 1:
+        return entry.candidates[0], None
+    for candidate in entry.candidates:
+        verdict = trained.get((candidate.hash, entry.seeds[0]))
+        if verdict is None:
+            return None, candidate
+        if verdict or candidate is entry.candidates[-1]:
+            return candidate, None
+    raise AssertionError("the last candidate is taken if no other is")
+
+
+def jobs(plan: Plan, trained: dict[tuple[str, int], bool]) -> list[Job]:
+    """What is left to train and can be now, in order: a configuration's other seeds wait for the choice of its L2."""
+    left = []
+    for entry in plan.entries:
+        chosen, next_try = resolve(entry, trained)
+        if next_try is not None:
+            left.append(Job(next_try, entry.seeds[0], entry.name))
+        if chosen is not None:
+            wanted = (Job(chosen, seed, entry.name) for seed in entry.seeds)
+            left += [job for job in wanted if job.key not in trained]
+    return left
+
+
+def left_over(plan: Plan, trained: dict[tuple[str, int], bool]) -> list[Job]:
+    """All that is left, for an estimate: where an L2 is not chosen yet, as if the next candidate were the right one."""
+    left = []
+    for entry in plan.entries:
+        chosen, next_try = resolve(entry, trained)
+        config = chosen or next_try
+        left += [job for job in (Job(config, seed, entry.name) for seed in entry.seeds) if job.key not in trained]
+    return left
+
+
+def recorded_name(job: Job, entry: Entry, reached: bool) -> str:
+    """What a run is called: after its entry, unless it is a candidate whose L2 turned out too strong."""
+    if reached or job.config.hash == entry.candidates[-1].hash:
+        return entry.name
+    return str(Name.of(entry.name).with_departures(_l2_name(job.config.train.l2)))
+
+
+def _l2_name(l2: float) -> str:
+    return f"l2_{l2:.0e}".replace("e-0", "e-")
+
+
+# ---- the list ----------------------------------------------------------------------------------------------------
+
+
+def full_plan() -> Plan:
+    """The whole sweep."""
+    entries = [*_book(), *_variants(), *_feeding(), *_strengths(), *_lengths(), *_rates(), *_supplements()]
+    groups = list(dict.fromkeys(entry.group for entry in entries))
+    entries.sort(key=lambda entry: (groups.index(entry.group), _cost(entry.candidates[0])))
+    return Plan((*entries, *_translation()))
+
+
+#: Core-seconds of one step, before any was measured.
+STEP_SECONDS = {"VED": 0.035, "AED": 0.04, "AO": 0.015}
+_OF_CELL = {"gru": 1.0, "lstm": 1.2, "ugrnn": 0.8, "ff": 0.6}
+
+
+def step_seconds(config: RunConfig) -> float:
+    """A guess at the core-seconds of one training step."""
+    return STEP_SECONDS[config.model.architecture] * _OF_CELL[config.model.cell]
+
+
+def _cost(config: RunConfig) -> float:
+    return config.train.steps * step_seconds(config)
+
+
+def _changed(
+    base: str, *departures: str, l2: float | None = None, steps: int | None = None, **model: object
+) -> RunConfig:
+    """A run of the registry with something changed, under the name that says so."""
+    known = runs.config(base)
+    name = Name.of(base).with_departures(*departures)
+    name = replace(name, cell=str(model.get("cell", name.cell)))
+    recipe = known.train
+    if l2 is not None:
+        recipe = replace(recipe, l2=l2)
+    if steps is not None:
+        recipe = replace(recipe, steps=steps)
+    return replace(known, name=str(name), model=replace(known.model, **model), train=recipe)
+
+
+def _book() -> list[Entry]:
+    """The book's networks at five seeds: first those of its recipes, then the conditions of claims."""
+    recipes, conditions = [], []
+    for name, config in runs.REGISTRY.items():
+        if isinstance(config.task, Translation):
+            continue
+        if all(part.startswith(("words", "varied")) for part in Name.of(name).departures):
+            recipes.append(Entry("the book's networks", (config,), SEEDS))
+        else:
+            conditions.append(Entry("conditions in the book", (config,), SEEDS))
+    return recipes + conditions
+
+
+_PAIRS = tuple(f"{task}-{architecture}-gru" for task in ("one_to_one", "escan") for architecture in ("aed", "ao"))
+
+
+def _tried(group: str, base: str, *departures: str, **model: object) -> Entry:
+    """A configuration whose L2 is chosen in the sweep."""
+    return Entry(group, tuple(_changed(base, *departures, l2=l2, **model) for l2 in L2_GRID), FEWER)
+
+
+def _variants() -> list[Entry]:
+    """V1–V3: cells, learned attention, the non-gated AO."""
+    group = "cells and attention"
+    entries = [_tried(group, base, cell=cell) for base in _PAIRS for cell in ("lstm", "ugrnn")]
+    entries += [_tried(group, base, "scaled_dot", attention="scaled_dot") for base in _PAIRS]
+    return entries + [_tried(group, base, cell="ff") for base in _PAIRS if "-ao-" in base]
+
+
+def _feeding() -> list[Entry]:
+    """The AED fed the true words, on the tasks on which the book feeds it its own predictions."""
+    bases = ("reversed-aed-gru", "sort-aed-gru", "escan-aed-gru")
+    return [Entry("fed word", (_changed(base, "teacher", decoder_input="teacher"),), FEWER) for base in bases]
+
+
+def _strengths() -> list[Entry]:
+    """The strengths of L2 from 1e-2 to 1e-5 that are in neither recipe nor registry."""
+    entries = []
+    for base in _PAIRS:
+        for l2 in (*L2_GRID, 1e-5):
+            config = _changed(base, _l2_name(l2), l2=l2)
+            if l2 != runs.config(base).train.l2 and config.name not in runs.REGISTRY:
+                entries.append(Entry("strength of L2", (config,), FEWER))
+    return entries
+
+
+def _lengths() -> list[Entry]:
+    return [
+        Entry("training length", (_changed(base, f"steps{steps}", steps=steps),), FEWER)
+        for base in _PAIRS
+        for steps in LENGTHS
+    ]
+
+
+def _rates() -> list[Entry]:
+    """The rates of "and" of the registry."""
+    bases = ("escan-aed-gru", "escan-ao-gru")
+    names = [f"{base}-and{percent:02d}" for percent in runs.AND_PERCENTS for base in bases]
+    return [Entry('rate of "and"', (runs.config(name),), FEWER) for name in names if name not in runs.REGISTRY]
+
+
+def _supplements() -> list[Entry]:
+    """What some claims compare with, for each cell and attention: eight words (O8) and VED (O3, O10); and AO on what it
+    cannot learn."""
+    group, words = "supplements", [f"one_to_one-{architecture}-gru-words8" for architecture in ("aed", "ao")]
+    entries = [Entry(group, (runs.config(name),), FEWER) for name in ("sort-ao-gru", "reversed-ao-gru-varied")]
+    entries += [_tried(group, base, cell=cell) for base in words for cell in ("lstm", "ugrnn")]
+    entries += [_tried(group, base, "scaled_dot", attention="scaled_dot") for base in words]
+    entries.append(_tried(group, words[1], cell="ff"))
+    return entries + [_tried(group, "one_to_one-ved-gru", cell=cell) for cell in ("lstm", "ugrnn")]
+
+
+def _translation() -> list[Entry]:
+    """Translation at a size of which three seeds fit: n = 96, 3,000 words a language, 14 epochs of both registers. It
+    needs the corpus, and its claims are measured in another way (:mod:`howattend.measured`): only where it is named."""
+    recipe = TrainConfig(steps=14 * 356, learning_rate=2e-3, warmup_steps=200, l2=0.0, bfloat16=True)
+    return [
+        Entry(
+            "translation",
+            (
+                RunConfig(
+                    f"translation-{architecture.lower()}-gru-n96",
+                    Translation(num_words=3000),
+                    ModelConfig(architecture, hidden_size=96, dropout=0.35),
+                    recipe,
+                    accuracy_bar=0.4,
+                ),
+            ),
+            FEWER,
+            unattended=False,
+        )
+        for architecture in ("AED", "AO")
+    ]

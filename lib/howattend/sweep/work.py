@@ -1,0 +1,222 @@
+"""One network of the sweep, from configuration to recorded rows: train it, keep its weights, measure what is due."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from howattend import files, runs, training
+from howattend.analysis import Run
+from howattend.measured.passes import weights_hash
+from howattend.runs import RunConfig
+from howattend.sweep import components, measuring, rows
+from howattend.sweep.plan import Job, Plan, recorded_name
+from howattend.tasks import Translation
+
+Progress = Callable[[int], None]  # called with the step that a training has reached
+
+
+def weights_path(config: RunConfig, seed: int) -> Path:
+    """Where the sweep keeps a network: $HOWATTEND_CACHE/sweep/, by its configuration and seed."""
+    return files.cache_folder() / "sweep" / f"{Path(config.name).name}-seed{seed}-{config.hash[:12]}.safetensors"
+
+
+def checkpoint_path(config: RunConfig, seed: int) -> Path:
+    """Where a training that was interrupted goes on from."""
+    return weights_path(config, seed).with_suffix(".ckpt")
+
+
+def is_shipped(config: RunConfig, seed: int) -> bool:
+    """Whether the network is one whose weights are in the repository."""
+    entry = runs.manifest().get(config.name, {})
+    return (entry.get("config_hash"), entry.get("seed")) == (config.hash, seed)
+
+
+def has_weights(config: RunConfig, seed: int) -> bool:
+    """Whether the network's weights are at hand."""
+    return is_shipped(config, seed) or weights_path(config, seed).exists()
+
+
+def load(config: RunConfig, seed: int) -> tuple[Run, list[dict]]:
+    """A trained network, shipped or of the sweep, and the log of its training.
+
+    Raises FileNotFoundError where this machine does not have it, and ValueError where its file is damaged or of another
+    configuration.
+    """
+    if is_shipped(config, seed):
+        path = files.data_folder() / "weights" / runs.manifest()[config.name]["file"]
+        return Run(config, runs.load(config.name), seed), json.loads(files.load_tensors(path)[1]["log"])
+    path = weights_path(config, seed)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path} is missing: weights of the sweep stay on the machine that trained them; train it again with: "
+            f"python -m howattend sweep --only {config.name}"
+        )
+    tensors, metadata = files.load_tensors(path)
+    if (metadata.get("config_hash"), metadata.get("seed")) != (config.hash, str(seed)):
+        raise ValueError(f"{path} is of another configuration or seed; delete it, and it is trained again")
+    model = config.new_model(seed)
+    model.load_state_dict(tensors)
+    return Run(config, model.eval(), seed), json.loads(metadata["log"])
+
+
+def do(plan: Plan, job: Job, progress: Progress = lambda step: None, *, again: bool = False) -> str:
+    """Train a network unless it is at hand, record it, and measure every claim that this makes possible.
+
+    Interrupted at any point, the same call goes on. ``again``: measure what is recorded already, too. Returns what
+    happened, in a line.
+    """
+    entry, config, seed = plan.by_name[job.entry], job.config, job.seed
+    table = rows.read_runs()
+    recorded = table[(table["config_hash"] == config.hash) & (table["seed"] == seed)]
+    if len(recorded) and has_weights(config, seed):
+        accuracy = recorded["accuracy"].iloc[0]
+    else:
+        accuracy = _train(plan, job, progress)
+    reached = accuracy >= config.accuracy_bar
+    said = f"{recorded_name(job, entry, reached)} seed {seed}: word accuracy {accuracy:.2%}"
+    if not reached:
+        said += f", below its bar of {config.accuracy_bar:.1%}: did not train"
+    if recorded_name(job, entry, reached) != entry.name or isinstance(config.task, Translation):
+        return said
+    count = measure_due(plan, seed, config.name, again=again)
+    return f"{said}; {count} claims measured"
+
+
+def _train(plan: Plan, job: Job, progress: Progress) -> float:
+    """Train and record a network, or only record it where it is at hand; its accuracy, NaN where training diverged."""
+    config, seed = job.config, job.seed
+    spent: dict[str, object] = {}
+    if has_weights(config, seed):
+        run, _ = load(config, seed)
+        if is_shipped(config, seed):
+            stored, clock = runs.manifest()[config.name], "wall"
+        else:
+            stored, clock = json.loads(files.load_tensors(weights_path(config, seed))[1]["spent"]), "core"
+        spent = {"seconds": stored["seconds"], "clock": clock, **stored["versions"]}
+        accuracy = run.accuracy
+    else:
+        model = config.new_model(seed)
+        run = Run(config, model, seed)
+
+        def watch(_: object, entry: dict) -> None:
+            components.watch(run, entry)
+            progress(entry["step"])
+
+        checkpoint = checkpoint_path(config, seed)
+        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            done = training.train(model, config.task, config.train, seed, checkpoint, progress=False, on_log=watch)
+        except FloatingPointError:  # a result, too: this configuration does not train with this seed
+            done = None
+        model.eval()
+        spent = {"seconds": done.core_seconds if done else 0.0, "clock": "core", **versions()}
+        accuracy = run.accuracy if done else float("nan")
+        if done:
+            log = json.dumps(done.log)
+            plain = json.dumps({"seconds": done.core_seconds, "versions": versions()})
+            metadata = {"run": config.name, "seed": str(seed), "config_hash": config.hash, "log": log, "spent": plain}
+            files.save_tensors(weights_path(config, seed), model.state_dict(), metadata)
+    entry = plan.by_name[job.entry]
+    reached = accuracy >= config.accuracy_bar
+    rows.record_run(_row(run, recorded_name(job, entry, reached), accuracy, spent))
+    checkpoint_path(config, seed).unlink(missing_ok=True)
+    return accuracy
+
+
+def versions() -> dict[str, str]:
+    """Of Python, torch, numpy and this library."""
+    return {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy", "howattend")}}
+
+
+def _row(run: Run, name: str, accuracy: float, spent: Mapping[str, object]) -> dict[str, object]:
+    config, model = run.config, run.model.config
+    return {
+        "run": name,
+        "task": config.task.name,
+        "architecture": model.architecture,
+        "cell": model.cell,
+        "attention": model.attention if model.has_attention else "none",
+        "decoder_input": model.decoder_input,
+        "l2": config.train.l2,
+        "steps": config.train.steps,
+        "seed": run.seed,
+        "accuracy": accuracy,
+        "bar": config.accuracy_bar,
+        "trained": bool(accuracy >= config.accuracy_bar),
+        "flops": flops(config),
+        "parameters": training.parameter_count(run.model),
+        "config_hash": config.hash,
+        "weights_sha256": weights_hash(run.model),
+        **spent,
+    }
+
+
+def flops(config: RunConfig) -> float:
+    """Floating-point operations of a whole training: those that torch counts (matrix products, forward and backward) in
+    its first step, times its steps. Element-wise operations and the evaluations beside it are not in it."""
+    model = config.new_model(0).train()
+    adam = torch.optim.Adam(model.parameters())
+    batch = config.task.training_batch(config.train.batch_size, 0, 0)
+    with FlopCounterMode(display=False) as counter:
+        training.train_step(model, adam, batch, config.train)
+    return float(counter.get_total_flops()) * config.train.steps
+
+
+# ---- claims ----------------------------------------------------------------------------------------------------
+
+
+def chosen(plan: Plan) -> dict[tuple[str, int], RunConfig]:
+    """The configuration of every recorded network that the claims are about, by name and seed."""
+    table = rows.read_runs()
+    table = table[table["accuracy"].notna()]  # what diverged has no weights
+    hashes = {candidate.hash: candidate for entry in plan.entries for candidate in entry.candidates}
+    return {
+        (name, seed): hashes[config_hash]
+        for name, seed, config_hash in zip(table["run"], table["seed"], table["config_hash"], strict=True)
+        if name in plan.by_name and config_hash in hashes
+    }
+
+
+def _recorded(plan: Plan, seed: int) -> dict[str, RunConfig]:
+    return {name: config for (name, of), config in chosen(plan).items() if of == seed}
+
+
+def due(plan: Plan, seed: int) -> list[measuring.Planned]:
+    """The rows of the ledger that can be measured for a seed and are not recorded."""
+    recorded = {name: config.hash for name, config in _recorded(plan, seed).items()}
+    table = rows.read_rows(recorded)
+    table = table[table["seed"] == seed]
+    measured = set(zip(table["claim"], table["run"], table["config_hash"], strict=True))
+    return measuring.due(plan, seed, recorded, measured)
+
+
+def measure_due(plan: Plan, seed: int, name: str, *, again: bool = False) -> int:
+    """Measure and record the due rows in which a run takes part, and keep its components; how many rows these were.
+
+    Rows that need weights that are not at hand are left. ``again``: rows that are recorded already, too.
+    """
+    configs = _recorded(plan, seed)
+    wanted = due(plan, seed)
+    if again:
+        wanted += [row for row in measuring.planned(name, configs) if row not in wanted]
+    at_hand = {other for other, config in configs.items() if has_weights(config, seed)}
+    wanted = [row for row in wanted if name in row.parts.values() and set(row.parts.values()) <= at_hand]
+    if name in at_hand and (again or not components.path(name, seed).exists()):
+        run, log = load(configs[name], seed)
+        components.save(run, log)
+    else:
+        run = None
+    for about in dict.fromkeys(row.parts["run"] for row in wanted):
+        mine = [row for row in wanted if row.parts["run"] == about]
+        needed = {part for row in mine for part in row.parts.values()}
+        parts = {part: run if run and part == name else load(configs[part], seed)[0] for part in needed}
+        found = [measuring.measure(row, {key: parts[part] for key, part in row.parts.items()}) for row in mine]
+        rows.record_claims(found)
+    return len(wanted)
