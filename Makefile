@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin/python -m howattend
 RECENT := import sys; sys.exit(sys.version_info < (3, 11))
 
-.PHONY: book test chapters train corpus bench lint clean
+.PHONY: book test chapters train corpus sweep bench lint clean
 
 book: .venv/.ready  ## execute every chapter, build the pages, say where they are
 	@$(RUN) book
@@ -19,6 +19,9 @@ train: .venv/.ready  ## train what has no weights of its present configuration
 
 corpus: .venv/.ready  ## build the corpus of the translation task, once (fetches 187 MB)
 	@$(RUN) corpus
+
+sweep: .venv/.ready  ## every configuration at several seeds, every claim on each: hours; goes on where it was stopped
+	@$(RUN) sweep
 
 bench: .venv/.ready  ## speed, as ratios to what the machine can do
 	@$(RUN) bench

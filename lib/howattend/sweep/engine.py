@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing import connection, get_context
 
 import pandas as pd
@@ -33,7 +33,6 @@ class _Worker:
     pipe: connection.Connection
     job: Job | None = None
     step: int = 0
-    since: float = field(default_factory=time.monotonic)
 
 
 def run(
@@ -64,8 +63,9 @@ def run(
                 sweep.go(workers, None if minutes is None else time.monotonic() + 60 * minutes)
         finally:
             sweep.stop()
+        sweep.refresh()
         sweep.say(sweep.summary())
-        return not sweep.left()
+        return not sweep.left
 
 
 class _Sweep:
@@ -74,32 +74,32 @@ class _Sweep:
     def __init__(self, plan: Plan, again: bool, say: Say) -> None:
         self.plan, self.again, self.say = plan, again, say
         self.unattended = Plan(tuple(entry for entry in plan.entries if entry.unattended))
+        self.total = sum(len(entry.seeds) for entry in self.unattended.entries)
         self.workers: list[_Worker] = []
         self.attempted: set[tuple[str, int]] = set()  # in this call: an error does not come again and again
         self.begun = time.monotonic()
         self.estimated = 0.0  # core-seconds of what this call has finished, as they were estimated
-        if again:
-            self.to_measure = [_job(name, seed, config) for (name, seed), config in work.chosen(plan).items()]
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what is recorded, and estimate what is left."""
+        self.table = rows.read_runs()
+        self.left = plans.left_over(self.unattended, trained(self.table))
+        self.seconds_left = sum(estimate(job.config, self.table) for job in self.left)
 
     # ---- what to do -----------------------------------------------------------------------------------------------
-
-    def left(self) -> list[Job]:
-        """Networks that are left to train."""
-        return plans.left_over(self.unattended, trained(rows.read_runs()))
 
     def next_job(self) -> Job | None:
         """The next network to train or, if there is none, to measure; each once in this call."""
         busy = {worker.job.key for worker in self.workers if worker.job}
-        for job in self._candidates():
-            if job.key not in busy | self.attempted:
-                return job
-        return None
+        return next((job for job in self._candidates() if job.key not in busy | self.attempted), None)
 
     def _candidates(self) -> Iterator[Job]:
         if self.again:
-            yield from self.to_measure
+            for (name, seed), config in work.chosen(self.unattended).items():
+                yield Job(config, seed, name)
             return
-        yield from plans.jobs(self.unattended, trained(rows.read_runs()))
+        yield from plans.jobs(self.unattended, trained(self.table))
         yield from unmeasured(self.unattended)
 
     # ---- the loop -------------------------------------------------------------------------------------------------
@@ -107,9 +107,8 @@ class _Sweep:
     def go(self, workers: int, until: float | None) -> None:
         """Until nothing is left, or it is time."""
         self.say(self.summary())
-        total = sum(len(entry.seeds) for entry in self.unattended.entries)
         options = {"bar_format": "{desc} {percentage:3.0f}%|{bar}| {postfix}", **bar_options(not self.again)}
-        with tqdm(total=total, initial=total - len(self.left()), desc="sweep", **options) as bar:
+        with tqdm(total=self.total, initial=self.total - len(self.left), desc="sweep", **options) as bar:
             while until is None or time.monotonic() < until:
                 self._assign(workers)
                 busy = [worker for worker in self.workers if worker.job]
@@ -117,7 +116,7 @@ class _Sweep:
                     return
                 for pipe in connection.wait([worker.pipe for worker in busy], timeout=1):
                     self._hear(next(worker for worker in busy if worker.pipe is pipe))
-                bar.n = total - len(self.left())
+                bar.n = self.total - len(self.left)
                 bar.set_postfix_str(self.now())
             self.say("time is up")
 
@@ -127,7 +126,7 @@ class _Sweep:
             if idle is None:
                 idle = _start(self.plan, self.again)
                 self.workers.append(idle)
-            idle.job, idle.step, idle.since = job, 0, time.monotonic()
+            idle.job, idle.step = job, 0
             idle.pipe.send(job)
 
     def _hear(self, worker: _Worker) -> None:
@@ -142,7 +141,8 @@ class _Sweep:
         job, worker.job = worker.job, None
         self.attempted.add(job.key)
         if kind == "done":
-            self.estimated += estimate(job.config, rows.read_runs())
+            self.estimated += estimate(job.config, self.table)
+            self.refresh()
             self.say(f"{content}; {self.progress()}")
         else:
             self.say(f"{job.config.name} seed {job.seed} failed: {content}")
@@ -174,26 +174,22 @@ class _Sweep:
         return ", ".join([*at, self.remaining()])
 
     def remaining(self) -> str:
-        """How long the rest takes, from measured seconds a step, and how much longer than these this call has taken."""
-        table, left = rows.read_runs(), self.left()
-        seconds = sum(estimate(job.config, table) for job in left)
-        under_way = [worker for worker in self.workers if worker.job]
+        """How long the rest takes: from measured seconds a step, and how much longer than these this call has taken."""
+        busy = [worker for worker in self.workers if worker.job]
         done = sum(
-            estimate(worker.job.config, table) * worker.step / worker.job.config.train.steps for worker in under_way
+            estimate(worker.job.config, self.table) * worker.step / worker.job.config.train.steps for worker in busy
         )
-        spent = (time.monotonic() - self.begun) * max(1, len(under_way))
+        spent = (time.monotonic() - self.begun) * max(1, len(self.workers))
         slower = spent / (self.estimated + done) if self.estimated > 0 else 1.0
-        return f"about {_duration((seconds - done) * slower / max(1, len(under_way)))} left"
+        return f"about {_duration((self.seconds_left - done) * slower / max(1, len(self.workers)))} left"
 
     def progress(self) -> str:
-        total = sum(len(entry.seeds) for entry in self.unattended.entries)
-        return f"{total - len(self.left())} of {total} networks, {self.remaining()}"
+        return f"{self.total - len(self.left)} of {self.total} networks, {self.remaining()}"
 
     def summary(self) -> str:
         """Where the sweep stands."""
-        table = rows.read_runs()
-        failed = int((~table["trained"].astype(bool)).sum())
-        return f"{self.progress()}; {len(table)} recorded, of which {failed} did not train"
+        failed = int((~self.table["trained"].astype(bool)).sum())
+        return f"{self.progress()}; {len(self.table)} recorded, of which {failed} did not train"
 
 
 def unmeasured(plan: Plan) -> Iterator[Job]:
@@ -201,7 +197,7 @@ def unmeasured(plan: Plan) -> Iterator[Job]:
     configs = work.chosen(plan)
     for seed in sorted({seed for _, seed in configs}):
         for name in dict.fromkeys(row.parts["run"] for row in work.due(plan, seed)):
-            yield _job(name, seed, configs[name, seed])
+            yield Job(configs[name, seed], seed, name)
 
 
 def overview(plan: Plan) -> pd.DataFrame:
@@ -225,10 +221,6 @@ def overview(plan: Plan) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(lines)
-
-
-def _job(name: str, seed: int, config: RunConfig) -> Job:
-    return Job(config, seed, name)
 
 
 def trained(table: pd.DataFrame) -> dict[tuple[str, int], bool]:

@@ -1,0 +1,409 @@
+"""The sweep: what it plans, that it repeats and loses nothing, and that nothing that stops it leaves half a file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from howattend import claims, files, runs, statistics, sweep, training
+from howattend.__main__ import main
+from howattend.analysis import Run, array
+from howattend.models import ModelConfig
+from howattend.runs import RunConfig
+from howattend.sweep import components, engine, measuring, rows, work
+from howattend.sweep.plan import Entry, Job, Name, Plan, jobs, recorded_name, resolve
+from howattend.tasks import OneToOne
+from howattend.training import TrainConfig
+
+TINY = RunConfig(
+    name="one_to_one-ao-ff",
+    task=OneToOne(num_words=2, min_length=1, max_length=2),
+    model=ModelConfig("AO", "ff", hidden_size=8),
+    train=TrainConfig(steps=300, batch_size=32, learning_rate=2e-2, l2=1e-2),
+    accuracy_bar=0.9,
+)
+HARDER = replace(TINY, name="one_to_one-ao-ugrnn", model=replace(TINY.model, cell="ugrnn"), accuracy_bar=1.01)
+PLAN = Plan((Entry("tiny", (TINY,), (0, 1)), Entry("tiny", (HARDER,), (0,))))
+FIRST = Job(TINY, 0, TINY.name)
+
+
+@pytest.fixture(autouse=True)
+def data(monkeypatch, tmp_path):
+    """A data folder without results and without shipped weights."""
+    monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path / "data"))
+    return tmp_path / "data" / "results"
+
+
+@pytest.fixture
+def quickly(monkeypatch):
+    """Test sets of 200 pairs."""
+    monkeypatch.setattr(OneToOne, "test_set", lambda self, size=200: self.sample(size, 5))
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Locks and files that are not finished."""
+    return [path for path in folder.rglob("*") if path.name.endswith((".lock", ".part"))]
+
+
+def plain(table: pd.DataFrame) -> pd.DataFrame:
+    """Recorded networks without what another training may take longer for."""
+    return table.drop(columns="seconds")
+
+
+# ---- the plan ----------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_holds_what_the_issue_asks_for():
+    plan = sweep.full_plan()
+    seeds = {entry.name: len(entry.seeds) for entry in plan.entries}
+    for name in runs.REGISTRY:
+        if not name.startswith("translation"):
+            assert seeds[name] == 5
+    for task in ("one_to_one", "escan"):
+        for architecture in ("aed", "ao"):
+            for rest in ("lstm", "ugrnn", "gru-scaled_dot"):
+                assert seeds[f"{task}-{architecture}-{rest}"] == 3
+            for steps in (1250, 2500, 10_000):
+                assert seeds[f"{task}-{architecture}-gru-steps{steps}"] == 3
+        assert seeds[f"{task}-ao-ff"] == 3
+        assert seeds[f"{task}-aed-gru-teacher"] >= 3
+    for percent in ("00", "02", "05", "10", "30", "100"):
+        assert seeds[f"escan-ao-gru-and{percent}"] >= 3
+        assert seeds[f"escan-aed-gru-and{percent}"] >= 3
+    for base in ("one_to_one-aed-gru", "one_to_one-ao-gru", "escan-aed-gru", "escan-ao-gru"):
+        strengths = {plan.by_name[name].candidates[0].train.l2 for name in seeds if name.startswith(f"{base}-l2_")}
+        assert strengths | {plan.by_name[base].candidates[0].train.l2} == {1e-2, 1e-3, 1e-4, 1e-5}
+    assert not plan.by_name["translation-aed-gru-n96"].unattended
+    assert len(seeds) == len(plan.entries)
+
+
+def test_runs_of_the_registry_keep_their_configuration_and_no_two_entries_share_one():
+    plan = sweep.full_plan()
+    every = {**runs.REGISTRY, **runs.TRIED}
+    assert all(entry.candidates == (every[entry.name],) for entry in plan.entries if entry.name in every)
+    hashes = [candidate.hash for entry in plan.entries for candidate in entry.candidates]
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_the_most_valuable_comes_first_and_of_these_the_cheapest():
+    names = [entry.name for entry in sweep.full_plan().entries]
+    assert names.index("one_to_one-ao-gru") < names.index("one_to_one-aed-gru") < names.index("one_to_one-ao-lstm")
+    assert names.index("escan-ao-ff") < names.index("escan-ao-gru-and05")
+    assert names[-1].startswith("translation")
+
+
+def test_a_name_is_its_parts():
+    for name in sweep.full_plan().by_name:
+        assert str(Name.of(name)) == name
+        assert str(Name.of(name).with_departures()) == name
+
+
+@pytest.mark.parametrize("name", ["one_to_one-aed", "escan-ao-gru-l2", "sort-aed-gru-teacher-lost"])
+def test_other_names_are_refused(name):
+    with pytest.raises(ValueError, match="task-architecture-cell and known departures"):
+        Name.of(name)
+
+
+def test_the_strongest_l2_that_trains_is_taken_and_the_others_are_named_after_theirs():
+    tried = tuple(replace(TINY, train=replace(TINY.train, l2=l2)) for l2 in (1e-2, 1e-3, 1e-4))
+    entry = Entry("tiny", tried, (0, 1, 2))
+    plan, hashes = Plan((entry,)), [config.hash for config in tried]
+    assert jobs(plan, {}) == [Job(tried[0], 0, TINY.name)]
+    assert jobs(plan, {(hashes[0], 0): False}) == [Job(tried[1], 0, TINY.name)]
+    assert recorded_name(Job(tried[0], 0, TINY.name), entry, False) == f"{TINY.name}-l2_1e-2"
+    done = {(hashes[0], 0): False, (hashes[1], 0): True}
+    assert resolve(entry, done) == (tried[1], None)
+    assert jobs(plan, done) == [Job(tried[1], seed, TINY.name) for seed in (1, 2)]
+    assert recorded_name(Job(tried[1], 0, TINY.name), entry, True) == TINY.name
+    none = dict.fromkeys(((config_hash, 0) for config_hash in hashes), False)
+    assert resolve(entry, none) == (tried[2], None)
+    assert recorded_name(Job(tried[2], 0, TINY.name), entry, False) == TINY.name
+    assert [job.seed for job in jobs(plan, none)] == [1, 2]
+
+
+def test_patterns_choose_entries_and_a_wrong_one_is_refused():
+    plan = sweep.full_plan()
+    assert [entry.name for entry in sweep.matching(plan, ["sort-aed-*"]).entries] == [
+        "sort-aed-gru",
+        "sort-aed-gru-teacher",
+    ]
+    assert all(entry.unattended for entry in sweep.matching(plan, ["translation-*"]).entries)
+    with pytest.raises(ValueError, match="no run of the sweep is called 'lost'"):
+        sweep.matching(plan, ["lost"])
+
+
+# ---- claims of variants -----------------------------------------------------------------------------------------
+
+
+def parts_of(claim, name):
+    found = {row.claim: dict(row.parts) for row in sweep.planned(name, sweep.full_plan().by_name)}
+    return found.get(claim)
+
+
+def test_claims_apply_to_variants_with_parts_of_the_same_kind():
+    assert parts_of("O2", "one_to_one-aed-lstm") == {"run": "one_to_one-aed-lstm"}
+    assert parts_of("O8", "one_to_one-aed-lstm")["words8"] == "one_to_one-aed-lstm-words8"
+    assert parts_of("O8", "one_to_one-ao-gru-scaled_dot")["words8"] == "one_to_one-ao-gru-words8-scaled_dot"
+    assert parts_of("O8", "one_to_one-aed-gru-l2_1e-3")["words8"] == "one_to_one-aed-gru-words8-l2_1e-3"
+    assert parts_of("O8", "one_to_one-aed-gru-l2_1e-4") is None  # no such network
+    assert parts_of("O10", "one_to_one-ved-ugrnn")["ao"] == "one_to_one-ao-ugrnn"
+    assert parts_of("E9", "escan-aed-ugrnn") == {
+        "run": "escan-aed-ugrnn",
+        "one_to_one": "one_to_one-aed-ugrnn",
+        "ao": "escan-ao-ugrnn",
+    }
+    assert parts_of("E7", "escan-aed-gru-steps2500")["ao"] == "escan-ao-gru"
+    assert parts_of("H1", "sort-ao-gru") == {"run": "sort-ao-gru"}
+    assert parts_of("H1", "one_to_one-ved-gru") is None
+    assert parts_of("D1", "escan-aed-lstm") and parts_of("D1", "escan-aed-gru-scaled_dot") is None
+
+
+def test_the_ledgers_own_rows_are_measured_on_the_same_runs():
+    names = sweep.full_plan().by_name
+    for row in claims.PLAN:
+        if not row.parts["run"].startswith("translation"):
+            assert row in sweep.planned(row.parts["run"], names)
+
+
+def test_learned_attention_is_decomposed_by_its_queries_and_keys(task, quickly):
+    config = RunConfig("one_to_one-ao-gru-scaled_dot", task, ModelConfig("AO", attention="scaled_dot", hidden_size=8),
+                       TrainConfig(), 0.0)  # fmt: skip
+    run = Run(config, config.new_model(0), 0)
+    keys = run.encoder.reconstruct(run.trace.encoder_tokens, run.trace.encoder_mask)
+    assert torch.allclose(keys, run.trace.keys, atol=1e-6)
+    assert not torch.allclose(keys, run.trace.encoder_states, atol=1e-2)
+    assert run.shares.signed.sum() == pytest.approx(1)
+    words = list(task.source_vocabulary.content_ids)
+    assert np.allclose(run.inputs, array(run.value_input)[words])
+    assert not np.allclose(run.inputs, array(run.encoder.input)[words], atol=1e-2)
+    found = claims.measure("O2", {"run": run})
+    scale = run.trace.score_scale
+    temporal = scale * array(run.decoder.temporal) @ array(run.encoder.temporal).T
+    mask, steps = array(run.trace.encoder_mask), array(run.common_decoder_mask)
+    expected = statistics.distance_to_attention(temporal, array(run.trace.attention), mask, steps)
+    assert found.quantities["TV, temporal"] == pytest.approx(expected, abs=1e-6)
+
+
+# ---- one network ------------------------------------------------------------------------------------------------
+
+
+def test_a_network_is_trained_once_recorded_and_measured(data, quickly, monkeypatch):
+    said = work.do(PLAN, FIRST)
+    assert said.startswith("one_to_one-ao-ff seed 0: word accuracy")
+    row = sweep.read_runs().iloc[0]
+    assert (row["run"], row["seed"], row["config_hash"], row["steps"]) == (TINY.name, 0, TINY.hash, 300)
+    assert row["trained"] and row["accuracy"] >= 0.9
+    assert row["seconds"] > 0 and row["flops"] == work.flops(TINY) > 0
+    assert (row["torch"], row["clock"], row["decoder_input"]) == (torch.__version__, "core", "teacher")
+    run, log = sweep.load(TINY, 0)
+    assert row["weights_sha256"] == components.load(TINY.name, 0).weights_sha256
+    assert [entry["step"] for entry in log] == [250, 300]
+    assert np.shape(log[0]["shares"]) == (2, 3, 3)
+    table = sweep.read_rows()
+    assert list(table.columns) == list(claims.COLUMNS)
+    assert {"O1", "O2", "O4", "H1"} <= set(table["claim"])
+    assert set(table["config_hash"]) == {TINY.hash}
+    again = claims.measure("O4", {"run": run})
+    assert table.query("claim == 'O4'")["value"].iloc[0] == pytest.approx(again.quantities["delta share"], rel=1e-5)
+    assert not leftovers(data) and not list(files.cache_folder().rglob("*.ckpt"))
+
+    monkeypatch.setattr(training, "train_step", lambda *_: pytest.fail("trained again"))
+    before = sweep.read_rows()
+    assert FIRST not in jobs(PLAN, sweep.trained(sweep.read_runs()))
+    work.do(PLAN, FIRST, again=True)
+    pd.testing.assert_frame_equal(sweep.read_rows(), before)
+
+
+def test_an_interrupted_training_ends_with_the_same_weights_and_rows(quickly, monkeypatch, tmp_path):
+    work.do(PLAN, FIRST)
+    whole, measured = plain(sweep.read_runs()), sweep.read_rows()
+    monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path / "second"))
+    monkeypatch.setenv("HOWATTEND_CACHE", str(tmp_path / "second cache"))
+    with monkeypatch.context() as patch:
+        real, steps = training.train_step, []
+
+        def until_150(*arguments):
+            steps.append(1)
+            if len(steps) == 150:
+                raise KeyboardInterrupt
+            return real(*arguments)
+
+        patch.setattr(training, "train_step", until_150)
+        with pytest.raises(KeyboardInterrupt):
+            work.do(PLAN, FIRST)
+    assert not len(sweep.read_runs()) and not leftovers(tmp_path / "second")
+    work.do(PLAN, FIRST)
+    pd.testing.assert_frame_equal(plain(sweep.read_runs()), whole)
+    pd.testing.assert_frame_equal(sweep.read_rows(), measured)
+
+
+def test_a_network_that_fails_to_train_is_recorded_and_shown(quickly):
+    said = work.do(PLAN, Job(HARDER, 0, HARDER.name))
+    assert "below its bar of 101.0%: did not train" in said
+    row = sweep.read_runs().iloc[0]
+    assert not row["trained"] and row["bar"] == pytest.approx(1.01)
+    assert not [job for job in jobs(PLAN, sweep.trained(sweep.read_runs())) if job.config == HARDER]
+    assert "H1" in set(sweep.read_rows([HARDER.name])["claim"])
+    shown = sweep.overview(PLAN).set_index("run").loc[HARDER.name]
+    assert (shown["done"], shown["did not train"]) == (1, 1)
+
+
+def test_a_training_that_diverges_is_recorded_and_not_tried_again(quickly, monkeypatch):
+    def diverge(*_, **__):
+        raise FloatingPointError("the loss is nan")
+
+    monkeypatch.setattr(training, "train", diverge)
+    work.do(PLAN, FIRST)
+    row = sweep.read_runs().iloc[0]
+    assert np.isnan(row["accuracy"]) and not row["trained"]
+    assert FIRST not in jobs(PLAN, sweep.trained(sweep.read_runs()))
+    assert not list(sweep.unmeasured(PLAN))
+
+
+def test_claims_wait_for_the_runs_they_compare_with(quickly):
+    first = replace(TINY, train=replace(TINY.train, steps=20), accuracy_bar=0.0)
+    words8 = replace(
+        first, name="one_to_one-ao-gru-words8", task=OneToOne(3, 1, 2), model=ModelConfig("AO", hidden_size=8)
+    )
+    first = replace(words8, name="one_to_one-ao-gru", task=OneToOne(2, 1, 2))
+    plan = Plan((Entry("tiny", (first,), (0,)), Entry("tiny", (words8,), (0,))))
+    work.do(plan, Job(first, 0, first.name))
+    assert "O8" not in set(sweep.read_rows()["claim"])
+    work.do(plan, Job(words8, 0, words8.name))
+    assert "O8" in set(sweep.read_rows([first.name])["claim"])
+    assert not list(sweep.unmeasured(plan))
+
+
+def test_what_says_nothing_about_a_run_is_recorded_as_such(task):
+    config = replace(TINY, task=OneToOne(2, 1, 1), name="one_to_one-ao-gru")
+    found = measuring.measure(claims.Planned("E2", {"run": "x"}), {"run": Run(config, config.new_model(0), 0)})
+    assert list(found.quantities) != [] and found.claim == "E2"
+    found = measuring.measure(claims.Planned("E6", {"run": "x"}), {"run": Run(config, config.new_model(0), 0)})
+    assert list(found.quantities) == ["not measurable"] and found.verdict is None
+
+
+def test_what_is_kept_has_the_products_and_paths_of_the_components(quickly):
+    work.do(PLAN, FIRST)
+    run, _ = sweep.load(TINY, 0)
+    kept = components.load(TINY.name, 0)
+    both = array(run.decoder.temporal) @ array(run.encoder.temporal).T
+    assert np.allclose(kept.products("decoder temporal", "encoder temporal"), both, rtol=1e-3, atol=1e-4)
+    paths = np.concatenate([array(run.decoder.temporal), array(run.encoder.temporal)])
+    centred = paths - paths.mean(0)
+    found = kept.coordinates("decoder temporal", "encoder temporal", count=5)
+    assert np.allclose(found @ found.T, centred @ centred.T, atol=1e-2 * np.abs(centred @ centred.T).max())
+    readouts = array(run.model.context_readout)[list(kept.blocks["context readout"])]
+    inputs = array(run.encoder.input)[list(kept.blocks["encoder input"])]
+    assert np.allclose(kept.products("context readout", "encoder input"), readouts @ inputs.T, rtol=1e-3, atol=1e-4)
+    signed = kept.terms[0].astype(float) * kept.counts[:, None, None]
+    assert np.allclose(signed.sum(0) / signed.sum(), run.shares_all_steps.signed, atol=5e-3)
+    assert components.path(TINY.name, 0).stat().st_size < 20_000
+    with pytest.raises(ValueError, match="block must be one of decoder temporal"):
+        kept.products("lost", "encoder input")
+
+
+def test_damaged_records_are_refused(data, quickly):
+    work.do(PLAN, FIRST)
+    rows.runs_path().write_text("run,seed\na,0\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"sweep_runs.csv is damaged \(it has no task.*git checkout"):
+        sweep.read_runs()
+    components.path(TINY.name, 0).write_bytes(b"hello")
+    with pytest.raises(ValueError, match="is damaged"):
+        components.load(TINY.name, 0)
+    work.weights_path(TINY, 1).write_bytes(work.weights_path(TINY, 0).read_bytes())
+    with pytest.raises(ValueError, match="of another configuration or seed"):
+        sweep.load(TINY, 1)
+
+
+# ---- processes --------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {folder!r})
+from test_sweep import SLOW
+from howattend import sweep
+if __name__ == "__main__":
+    sweep.run(SLOW, workers=2)
+"""
+LONG = replace(TINY, train=replace(TINY.train, steps=1500))
+SLOW = Plan((Entry("tiny", (LONG,), (0, 1, 2, 3)),))
+
+
+def test_two_workers_are_stopped_go_on_and_lose_nothing(tmp_path, data, monkeypatch):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(folder=str(Path(__file__).parent)), encoding="utf-8")
+    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while len(list((files.cache_folder() / "sweep").glob("*.ckpt"))) < 2 and time.monotonic() < until:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in said and process.returncode != 0
+    assert not leftovers(tmp_path)
+    begun = [json.loads(files.load_tensors(path)[1]["progress"])["step"] for path in
+             (files.cache_folder() / "sweep").glob("*.ckpt")]  # fmt: skip
+    assert begun and max(begun) < 1500
+
+    lines = []
+    assert sweep.run(SLOW, workers=2, say=lines.append)
+    table = sweep.read_runs()
+    assert table["seed"].tolist() == [0, 1, 2, 3]
+    assert "4 of 4 networks" in lines[-1] and "4 recorded, of which 0 did not train" in lines[-1]
+    measured = sweep.read_rows()
+    assert measured.groupby("seed").size().nunique() == 1
+    assert not measured.duplicated(["claim", "run", "seed", "quantity"]).any()
+    assert not leftovers(tmp_path)
+
+    # From scratch, elsewhere, the same rows.
+    monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path / "again"))
+    monkeypatch.setenv("HOWATTEND_CACHE", str(tmp_path / "again cache"))
+    work.do(SLOW, Job(LONG, 2, LONG.name))
+    pd.testing.assert_frame_equal(plain(sweep.read_runs()), plain(table[table["seed"] == 2]).reset_index(drop=True))
+    pd.testing.assert_frame_equal(sweep.read_rows(), measured[measured["seed"] == 2].reset_index(drop=True))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file locks of POSIX")
+def test_a_second_sweep_is_refused_and_stale_locks_are_removed(data, tmp_path):
+    rows.runs_path().parent.mkdir(parents=True)
+    lock = rows.runs_path().with_name("sweep_runs.csv.lock")
+    lock.touch()
+    with engine._alone():
+        assert not lock.exists()
+        with pytest.raises(RuntimeError, match="another sweep is running"), engine._alone():
+            pass
+
+
+def test_wrong_numbers_are_refused():
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+        sweep.run(PLAN, workers=0)
+    with pytest.raises(ValueError, match="minutes must be greater than 0, got -1"):
+        sweep.run(PLAN, minutes=-1)
+
+
+def test_what_is_left_is_estimated_from_what_was_measured():
+    nothing = sweep.read_runs()
+    guess = sweep.estimate(TINY, nothing)
+    row = {name: "" for name in sweep.RUN_COLUMNS} | {
+        **{"run": TINY.name, "task": "one_to_one", "architecture": "AO", "cell": "ff", "attention": "dot"},
+        **{"decoder_input": "teacher", "steps": 100, "seconds": 7.0, "clock": "core"},
+    }
+    table = pd.DataFrame([row])
+    assert guess > 0 and sweep.estimate(TINY, table) == pytest.approx(300 * 0.07)
+    assert sweep.estimate(replace(TINY, model=replace(TINY.model, cell="lstm")), table) == pytest.approx(300 * 0.07)
+
+
+def test_the_command_shows_the_plan(capsys):
+    assert main(["sweep", "--list", "--only", "sort-*"]) == 0
+    assert "sort-aed-gru-teacher" in capsys.readouterr().out
+    assert main(["sweep", "--only", "lost"]) == 1
+    assert "no run of the sweep is called 'lost'" in capsys.readouterr().err
