@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +25,8 @@ from howattend.sweep import rows, work
 from howattend.sweep.plan import Job, Plan
 
 Say = Callable[[str], None]
+
+_PATIENCE = 120  # seconds that a worker has to save its checkpoint
 
 
 @dataclass
@@ -58,11 +62,14 @@ def run(
         raise ValueError(f"minutes must be greater than 0, got {minutes}")
     with _alone():
         sweep = _Sweep(plan, again, say or _print)
-        try:
-            with _terminable():
-                sweep.go(workers, None if minutes is None else time.monotonic() + 60 * minutes)
-        finally:
-            sweep.stop()
+        until = math.inf if minutes is None else time.monotonic() + 60 * minutes
+        with _interrupts() as interrupted:
+            try:
+                sweep.go(workers, lambda: interrupted.is_set() or time.monotonic() > until)
+            finally:
+                sweep.stop()
+        if interrupted.is_set():
+            raise KeyboardInterrupt
         sweep.refresh()
         sweep.say(sweep.summary())
         return not sweep.left
@@ -104,12 +111,12 @@ class _Sweep:
 
     # ---- the loop -------------------------------------------------------------------------------------------------
 
-    def go(self, workers: int, until: float | None) -> None:
-        """Until nothing is left, or it is time."""
+    def go(self, workers: int, stops: Callable[[], bool]) -> None:
+        """Until nothing is left, or ``stops`` says so."""
         self.say(self.summary())
         options = {"bar_format": "{desc} {percentage:3.0f}%|{bar}| {postfix}", **bar_options(not self.again)}
         with tqdm(total=self.total, initial=self.total - len(self.left), desc="sweep", **options) as bar:
-            while until is None or time.monotonic() < until:
+            while not stops():
                 self._assign(workers)
                 busy = [worker for worker in self.workers if worker.job]
                 if not busy:
@@ -118,7 +125,7 @@ class _Sweep:
                     self._hear(next(worker for worker in busy if worker.pipe is pipe))
                 bar.n = self.total - len(self.left)
                 bar.set_postfix_str(self.now())
-            self.say("time is up")
+            self.say("stopping; what is under way goes on from here the next time")
 
     def _assign(self, workers: int) -> None:
         while len([worker for worker in self.workers if worker.job]) < workers and (job := self.next_job()):
@@ -157,7 +164,7 @@ class _Sweep:
                 with contextlib.suppress(OSError):
                     worker.pipe.send(None)
         for worker in self.workers:
-            worker.process.join(60)
+            worker.process.join(_PATIENCE)
             if worker.process.is_alive():
                 worker.process.kill()
         self.workers.clear()
@@ -287,20 +294,23 @@ def _outcome(pipe: connection.Connection, plan: Plan, job: Job, again: bool) -> 
 
 
 @contextlib.contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM stops as Ctrl-C does."""
+def _interrupts() -> Iterator[threading.Event]:
+    """Set by Ctrl-C and by SIGTERM, which then do not break in anywhere; a second one does."""
+    interrupted, before = threading.Event(), {}
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted  # signals do not reach this thread
+        return
 
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
+    def handle(number: int, frame: object) -> None:
+        interrupted.set()
+        signal.signal(number, before[number])
 
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, handle)
     try:
-        before = [(number, signal.signal(number, interrupt)) for number in (signal.SIGTERM, signal.SIGINT)]
-    except ValueError:  # not the main thread
-        before = []
-    try:
-        yield
+        yield interrupted
     finally:
-        for number, handler in before:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
 
