@@ -134,11 +134,12 @@ def test_the_strongest_l2_that_trains_is_taken_and_the_others_are_named_after_th
 
 def test_patterns_choose_entries_and_a_wrong_one_is_refused():
     plan = sweep.full_plan()
-    assert [entry.name for entry in sweep.matching(plan, ["sort-aed-*"]).entries] == [
+    assert [entry.name for entry in sweep.matching(plan, ["sort-aed-*"]).wanted] == [
         "sort-aed-gru",
         "sort-aed-gru-teacher",
     ]
-    assert all(entry.unattended for entry in sweep.matching(plan, ["translation-*"]).entries)
+    assert len(sweep.matching(plan, ["translation-*"]).wanted) == 2
+    assert not [entry for entry in plan.wanted if entry.name.startswith("translation")]
     with pytest.raises(ValueError, match="no run of the sweep is called 'lost'"):
         sweep.matching(plan, ["lost"])
 

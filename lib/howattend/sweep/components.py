@@ -7,6 +7,7 @@ principal components (:meth:`Stored.coordinates`), what each readout is largest 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zipfile
 import zlib
@@ -181,5 +182,6 @@ def watch(run: Run, entry: dict) -> None:
     and over common steps: when does the temporal part win?
     """
     if run.architecture != "VED" and run.config.model.attention != "additive":
-        shares = _Watched(run.config, run.model, run.seed).shares
-        entry["shares"] = [shares.signed.tolist(), shares.centred.tolist()]
+        with contextlib.suppress(ValueError):  # states that are no use yet; what is watched must not end the training
+            shares = _Watched(run.config, run.model, run.seed).shares
+            entry["shares"] = [shares.signed.tolist(), shares.centred.tolist()]

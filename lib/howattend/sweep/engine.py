@@ -80,8 +80,7 @@ class _Sweep:
 
     def __init__(self, plan: Plan, again: bool, say: Say) -> None:
         self.plan, self.again, self.say = plan, again, say
-        self.unattended = Plan(tuple(entry for entry in plan.entries if entry.unattended))
-        self.total = sum(len(entry.seeds) for entry in self.unattended.entries)
+        self.total = sum(len(entry.seeds) for entry in plan.wanted)
         self.workers: list[_Worker] = []
         self.attempted: set[tuple[str, int]] = set()  # in this call: an error does not come again and again
         self.begun = time.monotonic()
@@ -91,7 +90,7 @@ class _Sweep:
     def refresh(self) -> None:
         """Read what is recorded, and estimate what is left."""
         self.table = rows.read_runs()
-        self.left = plans.left_over(self.unattended, trained(self.table))
+        self.left = plans.left_over(self.plan, trained(self.table))
         self.seconds_left = sum(estimate(job.config, self.table) for job in self.left)
 
     # ---- what to do -----------------------------------------------------------------------------------------------
@@ -103,11 +102,13 @@ class _Sweep:
 
     def _candidates(self) -> Iterator[Job]:
         if self.again:
-            for (name, seed), config in work.chosen(self.unattended).items():
-                yield Job(config, seed, name)
+            wanted = {entry.name for entry in self.plan.wanted}
+            yield from (
+                Job(config, seed, name) for (name, seed), config in work.chosen(self.plan).items() if name in wanted
+            )
             return
-        yield from plans.jobs(self.unattended, trained(self.table))
-        yield from unmeasured(self.unattended)
+        yield from plans.jobs(self.plan, trained(self.table))
+        yield from unmeasured(self.plan)
 
     # ---- the loop -------------------------------------------------------------------------------------------------
 
@@ -200,21 +201,22 @@ class _Sweep:
 
 
 def unmeasured(plan: Plan) -> Iterator[Job]:
-    """Networks that are trained and of which claims, or what is kept beside them, are not recorded."""
-    configs = work.chosen(plan)
+    """Networks that are trained and of which claims are not recorded."""
+    configs, wanted = work.chosen(plan), {entry.name for entry in plan.wanted}
     for seed in sorted({seed for _, seed in configs}):
         for name in dict.fromkeys(row.parts["run"] for row in work.due(plan, seed)):
-            yield Job(configs[name, seed], seed, name)
+            if name in wanted:
+                yield Job(configs[name, seed], seed, name)
 
 
 def overview(plan: Plan) -> pd.DataFrame:
     """The plan as a table: what is done of each entry, and core-hours that are left of it."""
     table = rows.read_runs()
     done, lines = trained(table), []
-    for entry in plan.entries:
+    for entry in plan.entries if plan.named is None else plan.wanted:
         chosen, _ = plans.resolve(entry, done)
         found = [done[chosen.hash, seed] for seed in entry.seeds if (chosen.hash, seed) in done] if chosen else []
-        left = plans.left_over(Plan((entry,)), done)
+        left = plans.left_over(Plan((entry,), frozenset({entry.name})), done)
         lines.append(
             {
                 "group": entry.group,

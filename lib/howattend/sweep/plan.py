@@ -65,7 +65,7 @@ class Entry:
     group: str
     candidates: tuple[RunConfig, ...]
     seeds: tuple[int, ...]
-    unattended: bool = True  # False: only where it is named
+    unattended: bool = True  # False: trained only where it is named
 
     @property
     def name(self) -> str:
@@ -87,18 +87,26 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """All entries, most valuable first."""
+    """All entries, most valuable first, and which of them are to be trained: claims may need the others, too."""
 
     entries: tuple[Entry, ...]
+    named: frozenset[str] | None = None  # None: all that may run unattended
 
     @cached_property
     def by_name(self) -> dict[str, Entry]:
         return {entry.name: entry for entry in self.entries}
 
+    @cached_property
+    def wanted(self) -> tuple[Entry, ...]:
+        """The entries to be trained."""
+        return tuple(
+            entry for entry in self.entries if (entry.unattended if self.named is None else entry.name in self.named)
+        )
+
 
 def matching(plan: Plan, patterns: Iterable[str] | None) -> Plan:
-    """The entries whose names match one of the patterns (``*`` stands for anything), those that do not run unattended
-    too; without patterns the plan itself. ValueError where a pattern matches none.
+    """The plan with those entries to be trained whose names match one of the patterns (``*`` stands for anything);
+    without patterns the plan itself. ValueError where a pattern matches none.
     """
     if patterns is None:
         return plan
@@ -108,7 +116,7 @@ def matching(plan: Plan, patterns: Iterable[str] | None) -> Plan:
         if not found:
             raise ValueError(f"no run of the sweep is called {pattern!r}; they are {', '.join(plan.by_name)}")
         chosen.update(found)
-    return Plan(tuple(replace(entry, unattended=True) for entry in plan.entries if entry.name in chosen))
+    return replace(plan, named=frozenset(chosen))
 
 
 def resolve(entry: Entry, trained: dict[tuple[str, int], bool]) -> tuple[RunConfig | None, RunConfig | None]:
@@ -132,7 +140,7 @@ def resolve(entry: Entry, trained: dict[tuple[str, int], bool]) -> tuple[RunConf
 def jobs(plan: Plan, trained: dict[tuple[str, int], bool]) -> list[Job]:
     """What is left to train and can be now, in order: a configuration's other seeds wait for the choice of its L2."""
     left = []
-    for entry in plan.entries:
+    for entry in plan.wanted:
         chosen, next_try = resolve(entry, trained)
         if next_try is not None:
             left.append(Job(next_try, entry.seeds[0], entry.name))
@@ -145,7 +153,7 @@ def jobs(plan: Plan, trained: dict[tuple[str, int], bool]) -> list[Job]:
 def left_over(plan: Plan, trained: dict[tuple[str, int], bool]) -> list[Job]:
     """All that is left, for an estimate: where an L2 is not chosen yet, as if the next candidate were the right one."""
     left = []
-    for entry in plan.entries:
+    for entry in plan.wanted:
         chosen, next_try = resolve(entry, trained)
         config = chosen or next_try
         left += [job for job in (Job(config, seed, entry.name) for seed in entry.seeds) if job.key not in trained]

@@ -78,7 +78,7 @@ def record_claims(measured: Iterable[Measurement]) -> None:
 
 
 def _update(path: Path, new: pd.DataFrame, keys: list[str], read) -> None:
-    with files.locked(path):
+    with files.locked(path, seconds=300):  # on a machine so busy that others take long, too
         old = read()
         known = pd.MultiIndex.from_frame(new[keys]).unique()
         kept = old[~pd.MultiIndex.from_frame(old[keys]).isin(known)] if len(old) else old
