@@ -7,7 +7,7 @@ axis of every product, so that each operation is called once for all. What that 
 stay as they are. The AED on one-to-one that is fed its own predictions is trained in both ways here, on the same
 batches, in turns within one run. That both are the same training is checked first.
 
-Nothing of this is in the library unless it pays: see FINDING.
+It does not pay, so nothing of this is in the library: see FINDING.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from torch import Tensor, nn
 
 from howattend import models, tasks, training
 
-FINDING = "not measured yet"
+FINDING = """\
+Found with one thread of an AVX-512 server processor: 2 seeds at once 1.03 to 1.05 times as fast, 5 seeds 0.88 to 0.97 times.
+The products of batches of 128 already fill a core, and with more seeds the states no longer fit its cache. A gain of less
+than 1.3 is not worth a second training loop: the sweep trains one network a core instead."""
 TASK, CONFIG = tasks.OneToOne(), training.TrainConfig(l2=1e-2)
 
 
