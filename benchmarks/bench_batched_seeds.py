@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from howattend import models, tasks, training
 
 FINDING = """\
-Found with one thread of an AVX-512 server processor: 2 seeds at once 1.03 to 1.05 times as fast, 5 seeds 0.88 to 0.97 times.
-The products of batches of 128 already fill a core, and with more seeds the states no longer fit its cache. A gain of less
-than 1.3 is not worth a second training loop: the sweep trains one network a core instead."""
+Found with one thread of an AVX-512 server processor: 2 seeds at once are 1.03 to 1.05 times as fast, 5 seeds 0.88 to
+0.97 times. The products of batches of 128 already fill a core, and with more seeds the states no longer fit its cache.
+A gain of less than 1.3 is not worth a second training loop: the sweep trains one network a core instead."""
 TASK, CONFIG = tasks.OneToOne(), training.TrainConfig(l2=1e-2)
 
 
