@@ -183,6 +183,8 @@ class _Sweep:
 
     def remaining(self) -> str:
         """How long the rest takes: from measured seconds a step, and how much longer than these this call has taken."""
+        if not self.left:
+            return "none left to train"
         busy = [worker for worker in self.workers if worker.job]
         done = sum(
             estimate(worker.job.config, self.table) * worker.step / worker.job.config.train.steps for worker in busy
