@@ -3,8 +3,7 @@
 import json
 import os
 import signal
-import subprocess
-import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -329,29 +328,20 @@ def test_damaged_records_are_refused(data):
 
 # ---- processes --------------------------------------------------------------------------------------------------
 
-SCRIPT = """
-import sys
-sys.path.insert(0, {folder!r})
-from test_sweep import SLOW
-from howattend import sweep
-if __name__ == "__main__":
-    sweep.run(SLOW, workers=2)
-"""
 LONG = replace(TINY, train=replace(TINY.train, steps=1000))
 SLOW = Plan((Entry("tiny", (LONG,), (0, 1, 2)),))
 
 
 def test_two_workers_are_stopped_go_on_and_lose_nothing(tmp_path, data, monkeypatch):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.format(folder=str(Path(__file__).parent)), encoding="utf-8")
-    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 300
-    while len(list((files.cache_folder() / "sweep").glob("*.ckpt"))) < 2 and time.monotonic() < until:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=300)
-    assert "KeyboardInterrupt" in said and process.returncode != 0
+    def interrupt():
+        until = time.monotonic() + 300
+        while len(list((files.cache_folder() / "sweep").glob("*.ckpt"))) < 2 and time.monotonic() < until:
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(SLOW, workers=2)
     assert not leftovers(tmp_path)
     begun = [json.loads(files.load_tensors(path)[1]["progress"])["step"] for path in
              (files.cache_folder() / "sweep").glob("*.ckpt")]  # fmt: skip
