@@ -69,6 +69,13 @@ def _parser() -> argparse.ArgumentParser:
     results = command("claims", _claims, "measure every claim on the shipped runs and record it in data/results")
     results.add_argument("--check", action="store_true", help="compare with what is recorded, and write nothing")
     results.add_argument("--device", default="cpu")
+    measure = command(
+        "measure",
+        _measure,
+        "measure translation runs on the corpus's test split, and store what claims and figures need",
+    )
+    measure.add_argument("names", nargs="*", metavar="RUN", help="default: all that are shipped and have attention")
+    measure.add_argument("--device", default="cpu")
     accuracies = command("accuracies", _accuracies, "train the runs of which only the accuracy is kept, and record it")
     accuracies.add_argument("names", nargs="*", metavar="RUN", help="of these runs only; without any: all")
     accuracies.add_argument("--device", default="cpu")
@@ -150,6 +157,21 @@ def _claims(options: argparse.Namespace) -> int:
         print(differing.to_string(index=False) if len(differing) else "all measured values agree with the records")
         return int(len(differing) > 0)
     print(f"{claims.write_results(measured)}: {len(claims.tidy(measured))} values of {len(measured)} measurements")
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> int:
+    from howattend import measured
+
+    names = options.names or [name for name in runs.manifest() if measured.is_measured(runs.config(name))]
+    if not names:
+        raise ValueError("no translation run is shipped; train one: python -m howattend train translation-aed-gru")
+    for name in names:
+        found = measured.measure(runs.load_run(name, options.device))
+        path = measured.path(name)
+        measured.save(found, path)
+        print(f"{path}: {found.pairs} pairs, word accuracy {found.accuracy:.2%}, {path.stat().st_size / 1e6:.1f} MB")
+    print(measured.write_lexicon(runs.config(measured.LEXICON_OF).task))
     return 0
 
 

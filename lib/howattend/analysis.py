@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from howattend import alignment, decomposition, training
+from howattend import alignment, decomposition, measured, training
 from howattend.models import EncoderDecoder, Trace
 from howattend.tasks import Batch, Task
 
@@ -65,6 +65,11 @@ class Run:
         Statistics need float64, which not every accelerator has.
         """
         return self.model.trace(self.test.to(self.device)).to("cpu")
+
+    @cached_property
+    def measured(self) -> measured.Measured:
+        """Of a run of translation: what its test split gives, stored with the results or measured here."""
+        return measured.of(self)
 
     @cached_property
     def encoder(self) -> decomposition.Components:

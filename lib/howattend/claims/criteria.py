@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from howattend.analysis import Run
+from howattend.tasks import Translation
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,9 @@ class Measurement:
 
     @classmethod
     def of(cls, claim: str, run: Run, verdict: bool | None, quantities: Mapping[str, float]) -> Measurement:
-        """What was measured on a run."""
+        """What was measured on a run. Translation's accuracy is :mod:`howattend.measured`'s, which needs no corpus."""
         verdict = None if verdict is None else bool(verdict)
         plain = {quantity: float(value) for quantity, value in quantities.items()}
-        origin = run.accuracy, run.config.hash, run.comparable
+        accuracy = run.measured.accuracy if isinstance(run.task, Translation) else run.accuracy
+        origin = accuracy, run.config.hash, run.comparable
         return cls(claim, run.name, run.seed, plain, verdict, *origin)

@@ -15,6 +15,7 @@ from howattend.tasks.batch import length_mask
 
 WORDS = 200  # French words of the dictionary, the most common ones of the training split
 RANKS = 3  # English words kept for each
+LEXICON_OF = "translation-aed-gru"  # the run whose vocabularies the stored dictionary has; AO's are the same
 
 _COLUMNS = ["french", "rank", "english", "probability"]
 
@@ -41,7 +42,7 @@ def lexicon(task: Translation) -> pd.DataFrame:
 
 
 def lexicon_path() -> Path:
-    """Where the dictionary of ``translation-aed-gru``'s vocabularies is kept."""
+    """Where the dictionary of the vocabularies of ``LEXICON_OF`` is kept."""
     return files.data_folder() / "results" / "components" / "lexicon.csv"
 
 

@@ -23,11 +23,18 @@ from howattend.tasks.batch import length_mask
 
 if TYPE_CHECKING:
     from howattend.analysis import Run
+    from howattend.runs import RunConfig
 
-CHUNK = 256  # pairs a batch: their logits, the largest part of a trace, take 100 MB with 6000 words
+CHUNK = 128  # pairs a batch: their logits, the largest part of a trace, take 50 MB with 6000 words
 
 # A word's variance relative to its states' mean square: below it the states are equal up to rounding.
 _NO_VARIANCE = 1e-12
+
+
+def is_measured(config: RunConfig) -> bool:
+    """Whether a run is one that is measured here: of translation, with dot-product attention (no VED)."""
+    has_scores = config.model.has_attention and config.model.attention == "dot"
+    return isinstance(config.task, Translation) and has_scores
 
 
 def measure(run: Run, *, progress: bool = True) -> Measured:
@@ -35,8 +42,7 @@ def measure(run: Run, *, progress: bool = True) -> Measured:
 
     ValueError for a run of another task, or without dot-product attention (VED).
     """
-    if not isinstance(run.task, Translation):
-        raise ValueError(f"run must be of the translation task, but {run.name} is of the task {run.task.name!r}")
+    _require_measured(run)
     test = run.test
     found = measure_batches(
         run, [test[start : start + CHUNK] for start in range(0, len(test), CHUNK)], progress=progress
@@ -56,11 +62,7 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
     One batch is held at a time. They are gone through twice, so a list or an object that makes them anew is needed, no
     generator.
     """
-    if run.config.model.attention != "dot" or run.model.attention is None:
-        raise ValueError(
-            f"run must have dot-product attention, on states themselves, but {run.name} is "
-            f"{run.architecture} with {run.config.model.attention!r} attention: its scores are no sum of the nine terms"
-        )
+    _require_measured(run)
     first = _Components(run)
     for trace, batch in _traces(run, batches, "components", progress):
         first.add(trace, batch)
@@ -90,6 +92,14 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
         aligned=np.full(run.task.target_steps, np.nan),
         aligned_counts=np.zeros(run.task.target_steps, np.int64),
     )
+
+
+def _require_measured(run: Run) -> None:
+    if not is_measured(run.config):
+        raise ValueError(
+            f"run must be of translation with dot-product attention, but {run.name} is of {run.task.name}, "
+            f"{run.architecture} with attention {run.config.model.attention!r}"
+        )
 
 
 def weights_hash(model: EncoderDecoder) -> str:
