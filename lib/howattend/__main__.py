@@ -79,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     accuracies = command("accuracies", _accuracies, "train the runs of which only the accuracy is kept, and record it")
     accuracies.add_argument("names", nargs="*", metavar="RUN", help="of these runs only; without any: all")
     accuracies.add_argument("--device", default="cpu")
+    bleu = command(
+        "bleu", _bleu, "translate the test split, greedily and with a beam, and record BLEU and word accuracy"
+    )
+    bleu.add_argument("names", nargs="*", metavar="RUN", help="default: every translation run that is shipped")
+    bleu.add_argument("--device", default="cpu")
     test = commands.add_parser("test", parents=[root], help="lint, every test, and a new run of every chapter")
     test.add_argument("arguments", nargs="*", metavar="PYTEST-ARGUMENT", help="instead of the folders tests and book")
     test.set_defaults(command=_test)
@@ -144,7 +149,7 @@ def _verify(options: argparse.Namespace) -> int:
             continue
         failed += not result.passed
         word = "ok" if result.passed else "FAILED"
-        print(f"{word:6s} {name:36s} recorded {result.recorded:.4%}, measured {result.measured:.4%}")
+        print(f"{word:6s} {name:36s} {result}")
     return 1 if failed else 0
 
 
@@ -178,6 +183,16 @@ def _measure(options: argparse.Namespace) -> int:
 def _accuracies(options: argparse.Namespace) -> int:
     recorded = runs.record_accuracies(options.names, device=options.device)
     print(recorded.drop(columns="config_hash").to_string(index=False))
+    return 0
+
+
+def _bleu(options: argparse.Namespace) -> int:
+    from howattend import evaluation  # only this command needs sacrebleu
+
+    rows = evaluation.record(options.names, options.device)
+    shown = rows[(rows["lengths"] == evaluation.ALL) & (rows["register"] == evaluation.ALL)]
+    columns = ["run", "search", "pairs", "bleu", "low", "high", "accuracy", "known_accuracy"]
+    print(shown[columns].to_string(index=False, float_format="{:.4g}".format))
     return 0
 
 
