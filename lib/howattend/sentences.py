@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 import pandas as pd
@@ -29,15 +28,12 @@ def read() -> pd.DataFrame:
     """
     if not path().exists():
         raise FileNotFoundError(f"{path()} is missing; restore it with git checkout")
-    try:
-        pairs = pd.read_csv(path(), sep="\t", dtype=str, keep_default_na=False, quoting=csv.QUOTE_NONE)
-    except ValueError as error:  # of pandas's parser, too
-        raise ValueError(f"{path()} is damaged ({error}); restore it with git checkout") from None
-    if tuple(pairs.columns) != COLUMNS or not len(pairs) or (pairs == "").any(axis=None):
+    rows = [line.split("\t") for line in path().read_text(encoding="utf-8").splitlines()]
+    if rows[:1] != [list(COLUMNS)] or len(rows) < 2 or not all(len(row) == len(COLUMNS) and all(row) for row in rows):
         raise ValueError(
             f"{path()} is damaged: it must have a header and rows of {', '.join(COLUMNS)}; restore it with git checkout"
         )
-    return pairs
+    return pd.DataFrame(rows[1:], columns=list(COLUMNS))
 
 
 @torch.no_grad()
