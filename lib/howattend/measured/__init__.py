@@ -10,7 +10,7 @@ with the results (``python -m howattend measure`` writes it).
     found.temporal_scores         # [S, T] μ^D_s·μ^E_t
 """
 
-from howattend.measured.lexicon import LEXICON_OF, lexicon, lexicon_path, read_lexicon, write_lexicon
+from howattend.measured.dictionary import LEXICON_OF, lexicon, lexicon_path, read_lexicon, write_lexicon
 from howattend.measured.passes import is_measured, measure, measure_batches
 from howattend.measured.results import COMMON_SHARE, Measured
 from howattend.measured.store import load, obtain, of, path, save, stored

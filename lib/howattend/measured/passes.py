@@ -15,7 +15,7 @@ from tqdm import tqdm
 from howattend import alignment, statistics
 from howattend._progress import bar_options
 from howattend.decomposition import Components, StreamingDecomposition
-from howattend.measured.lexicon import aligned_steps
+from howattend.measured.dictionary import aligned_steps
 from howattend.measured.results import ALL, WEIGHTS, WORDS, Measured, common_steps
 from howattend.models import EncoderDecoder, Trace
 from howattend.tasks import Batch, Translation
@@ -171,7 +171,8 @@ class _Rest:
         self.encoder, self.decoder = first.encoder.components(), first.decoder.components()
         steps, lengths = first.steps, first.length_counts.numpy()
         self.common = common_steps(lengths.sum(1))
-        self.temporal = alignment.temporal_scores(self.decoder, self.encoder).cpu().numpy()
+        # A step that no sentence reaches has no score, and needs none.
+        self.temporal = alignment.temporal_scores(self.decoder, self.encoder).nan_to_num(0).cpu().numpy()
         self.term_sums = torch.zeros(2, 3, steps[1], 3, 3, dtype=torch.float64, device=run.device)
         self.distance_sums = np.zeros((2, len(WEIGHTS), steps[1]))
         size = run.model.config.hidden_size
@@ -217,10 +218,8 @@ class _Moments:
         self.squares.index_add_(0, words, rows.square().sum(1))
 
     def variances(self, counts: Tensor) -> Tensor:
-        """Total variance [V] (trace of the covariance), NaN below 2 occurrences."""
-        mean_square = self.squares / counts
-        variance = mean_square - (self.total / counts[:, None]).square().sum(1)
-        return torch.where((counts < 2) | (variance <= _NO_VARIANCE * mean_square), torch.nan, variance)
+        """Total variance [V] (trace of the covariance) of so many vectors."""
+        return (self.squares / counts - (self.total / counts[:, None]).square().sum(1)).clamp(min=0)
 
 
 class _Occurrences:
@@ -245,8 +244,10 @@ class _Occurrences:
         self.delta += float(delta[mask].double().square().sum())
 
     def variances(self) -> np.ndarray:
-        """var h and var(h − μ) [2, V]."""
-        return torch.stack([part.variances(self.counts) for part in (self.states, self.rest)]).cpu().numpy()
+        """var h and var(h − μ) [2, V], NaN below 2 occurrences or where a word's states are equal up to rounding."""
+        both = torch.stack([part.variances(self.counts) for part in (self.states, self.rest)])
+        equal = both[0] <= _NO_VARIANCE * self.states.squares / self.counts
+        return both.masked_fill((self.counts < 2) | equal, torch.nan).cpu().numpy()
 
     def delta_share(self) -> float:
         """Σ‖Δh‖² / Σ‖h − mean‖²."""

@@ -58,7 +58,7 @@ def load(path: Path) -> Measured:
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing; {advice}")
     try:
-        with np.load(path, allow_pickle=False) as content:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
             arrays = {name: content[name] for name in content.files}
         plain = json.loads(str(arrays.pop("plain")))
         if plain.pop("format") != _FORMAT:
@@ -67,7 +67,7 @@ def load(path: Path) -> Measured:
         for side in _SIDES:
             part = {name: arrays[f"{side}_{name}"] for name in ("words", "temporal", "input", "counts")}
             size, words = plain[f"{side}_words"], part["words"]
-            inputs, counts = _spread(part["input"].astype(np.float32), words, size, np.nan), None
+            inputs = _spread(part["input"].astype(np.float32), words, size, np.nan)
             counts = _spread(part["counts"].astype(np.int64), words, size, 0)
             values[f"{side}_counts"] = counts
             values[side] = Components(part["temporal"], inputs, None, counts.sum(0), counts.sum(1))
@@ -140,7 +140,7 @@ def differences(found: Measured, recorded: Measured) -> list[str]:
     differing = []
     if abs(found.accuracy - recorded.accuracy) > _ACCURACY_TOLERANCE:
         differing.append(f"accuracy {found.accuracy:.4f}, not {recorded.accuracy:.4f}")
-    if not np.isclose(found.length_ratio, recorded.length_ratio, rtol=_TOLERANCE):
+    if not np.isclose(found.length_ratio, recorded.length_ratio, rtol=_TOLERANCE, equal_nan=True):
         differing.append(f"length_ratio {found.length_ratio:.4f}, not {recorded.length_ratio:.4f}")
     for name, mine, theirs in _arrays_of(found, recorded):
         if mine.shape != theirs.shape:
