@@ -147,7 +147,10 @@ def common_words(run: Run) -> np.ndarray:
 
 
 def _drop(run: Run, *, all_steps: bool = False) -> float:
-    return float(_measured(run).variance_drops(common_words(run), all_steps=all_steps).mean())
+    """The mean over common words; one whose states are all equal, as AED's are of a word that only begins sentences,
+    has no variance that could drop.
+    """
+    return float(np.nanmean(_measured(run).variance_drops(common_words(run), all_steps=all_steps)))
 
 
 def variance_drop(runs: Runs) -> Measurement:
@@ -226,6 +229,8 @@ def aligned_drift(runs: Runs) -> Measurement:
     """T10: whether the peak lies where the corpus's words are aligned, nearer than to the diagonal."""
     run, found = runs["run"], _measured(runs["run"])
     positions, peaks = drift(found)
+    known = np.isfinite(found.aligned[positions - 1])
+    positions, peaks = positions[known], peaks[known]
     expected = found.aligned[positions - 1]
     error, diagonal_error = np.abs(peaks - expected).mean(), np.abs(peaks - positions).mean()
     quantities = {
