@@ -368,7 +368,7 @@ def test_an_interval_of_the_slope_covers_what_chance_does():
 
 def test_rows_that_are_missing_or_twice():
     rows = table(a=(20, [4, 3, 2, 1]), b=(20, [4, 3, 2, 0]))
-    assert evaluation.word_accuracy(rows, "a") == 0.56
+    assert evaluation.recorded_accuracy(rows, "a") == 0.56
     with pytest.raises(
         ValueError, match=r"of lost, greedy, register all; not so for all: python -m howattend bleu lost"
     ):
@@ -378,7 +378,7 @@ def test_rows_that_are_missing_or_twice():
     with pytest.raises(ValueError, match="not so for 10-12"):
         evaluation.falls_faster(rows[rows["lengths"] != "10-12"], "a", "b")
     with pytest.raises(ValueError, match="not so for all"):
-        evaluation.word_accuracy(pd.concat([rows, rows]), "a")
+        evaluation.recorded_accuracy(pd.concat([rows, rows]), "a")
     with pytest.raises(ValueError, match="b has a BLEU of 0"):
         evaluation.falls_faster(rows, "a", "b")
 
@@ -403,12 +403,12 @@ def test_every_shipped_translation_run_has_rows_of_its_present_weights(recorded)
         assert {*evaluation.FALL, "all"} <= set(rows["lengths"])
         assert set(rows["config_hash"]) == {entry["config_hash"]} == {runs.config(name).hash}
         assert set(rows["seed"]) == {entry["seed"]}
-        assert evaluation.word_accuracy(rows, name) == pytest.approx(entry["accuracy"], abs=1e-4)
+        assert evaluation.recorded_accuracy(rows, name) == pytest.approx(entry["accuracy"], abs=1e-4)
         assert rows["signature"].str.contains("tok:none").all()
 
 
 def test_the_bars_of_the_translation_networks(recorded):
-    assert evaluation.word_accuracy(recorded, AED) >= runs.config(AED).accuracy_bar >= 0.55
+    assert evaluation.recorded_accuracy(recorded, AED) >= runs.config(AED).accuracy_bar >= 0.55
     for search in ("greedy", f"beam {evaluation.BEAM}"):
         better = evaluation.better(recorded, AED, VED, search)
         assert better.holds, (search, better)

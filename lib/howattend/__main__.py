@@ -187,7 +187,7 @@ def _accuracies(options: argparse.Namespace) -> int:
 
 
 def _bleu(options: argparse.Namespace) -> int:
-    from howattend import evaluation  # only this command needs sacrebleu
+    from howattend import evaluation
 
     rows = evaluation.record(options.names, options.device)
     shown = rows[(rows["lengths"] == evaluation.ALL) & (rows["register"] == evaluation.ALL)]

@@ -276,7 +276,7 @@ class Comparison:
         return self.low > 0
 
 
-def word_accuracy(rows: pd.DataFrame, run: str) -> float:
+def recorded_accuracy(rows: pd.DataFrame, run: str) -> float:
     """Teacher-forced word accuracy of a run on all pairs, which the bar of its configuration is for."""
     return _rows(rows, run, "greedy", ALL, [ALL])[0].accuracy
 
