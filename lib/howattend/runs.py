@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from howattend import files, training, verification
+from howattend import files, sentences, training, verification
 from howattend.analysis import Run
 from howattend.models import EncoderDecoder, ModelConfig
 from howattend.tasks import ExtendedSCAN, OneToOne, Reversed, Sorted, Task, Translation
@@ -328,6 +328,8 @@ def _ship(run: Run, done: training.Training, failed: list[dict]) -> dict:
             **{name: version(name) for name in ("torch", "numpy", "howattend")},
         },
     }
+    if isinstance(run.task, Translation):
+        entry["own_pairs"] = sentences.measure(run)
     with files.locked(_manifest_path()):  # trainings of other runs may end at the same moment
         files.write_json(_manifest_path(), {"runs": {**manifest(), run.name: entry}})
     return entry
