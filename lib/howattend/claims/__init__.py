@@ -56,7 +56,7 @@ def measure(claim: str, parts: Mapping[str, runs.Run]) -> Measurement:
             f"{claim} says nothing about {found.run}: its {name!r} is over nothing on this task's test set; choose "
             "other settings of the task"
         )
-    return replace(found, comparable=all(is_comparable(claim, parts[part]) for part in needed))
+    return replace(found, comparable=found.comparable and all(is_comparable(claim, parts[part]) for part in needed))
 
 
 def measure_plan(available: Mapping[str, runs.Run], plan: Iterable[Planned] = PLAN) -> list[Measurement]:
