@@ -165,8 +165,9 @@ def test_runs_that_have_no_nine_terms_are_refused():
     other = runs.RunConfig(
         "one", OneToOne(), runs.ModelConfig("AED", hidden_size=8), training.TrainConfig(1), accuracy_bar=0.9
     )
-    with pytest.raises(ValueError, match="but one is of one_to_one"):
-        measured.measure(Run(other, other.new_model(0), 0))
+    for ask in (measured.measure, measured.of, measured.obtain, lambda run: run.measured):
+        with pytest.raises(ValueError, match="but one is of one_to_one"):
+            ask(Run(other, other.new_model(0), 0))
 
 
 def test_common_steps_are_those_of_a_quarter_of_the_sentences():

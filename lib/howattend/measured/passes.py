@@ -42,7 +42,7 @@ def measure(run: Run, *, progress: bool = True) -> Measured:
 
     ValueError for a run of another task, or without dot-product attention (VED).
     """
-    _require_measured(run)
+    require_measured(run)
     test = run.test
     found = measure_batches(
         run, [test[start : start + CHUNK] for start in range(0, len(test), CHUNK)], progress=progress
@@ -62,7 +62,7 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
     One batch is held at a time. They are gone through twice, so a list or an object that makes them anew is needed, no
     generator.
     """
-    _require_measured(run)
+    require_measured(run)
     first = _Components(run)
     for trace, batch in _traces(run, batches, "components", progress):
         first.add(trace, batch)
@@ -94,7 +94,8 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
     )
 
 
-def _require_measured(run: Run) -> None:
+def require_measured(run: Run) -> None:
+    """ValueError for a run that is not measured here."""
     if not is_measured(run.config):
         raise ValueError(
             f"run must be of translation with dot-product attention, but {run.name} is of {run.task.name}, "

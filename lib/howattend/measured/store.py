@@ -13,7 +13,7 @@ import numpy as np
 
 from howattend import files
 from howattend.decomposition import Components
-from howattend.measured.passes import measure, weights_hash
+from howattend.measured.passes import measure, require_measured, weights_hash
 from howattend.measured.results import Measured
 from howattend.tasks import corpora
 
@@ -104,8 +104,9 @@ def _is_of(found: Measured, run: Run) -> bool:
 def of(run: Run) -> Measured:
     """The stored measurement where it is of this run's very weights; else it is measured here, which needs the corpus.
 
-    ``run.measured`` is this, computed once.
+    ``run.measured`` is this, computed once. ValueError for a run of another task, or without dot-product attention.
     """
+    require_measured(run)
     if not _has_corpus(run):
         return stored(run)
     place = path(run.name)
@@ -119,6 +120,7 @@ def obtain(run: Run, *, progress: bool = True) -> tuple[Measured, bool]:
     With the corpus at hand all is computed anew, and compared with what is stored of the same weights: ValueError names
     what differs. Without it the stored one is loaded; FileNotFoundError says what to do where there is none.
     """
+    require_measured(run)
     if not _has_corpus(run):
         return stored(run), False
     found, place = measure(run, progress=progress), path(run.name)
