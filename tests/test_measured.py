@@ -448,3 +448,29 @@ def test_the_command_says_what_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(runs, "manifest", dict)
     assert __main__.main(["measure"]) == 1
     assert "no translation run is shipped; train one" in capsys.readouterr().err
+
+
+# ---- what is shipped ---------------------------------------------------------------------------------------------
+
+
+def _shipped():
+    return [name for name in runs.manifest() if measured.is_measured(runs.config(name))]
+
+
+@pytest.mark.parametrize("name", _shipped())
+def test_every_shipped_run_has_a_measurement_of_its_weights(name, root, monkeypatch, no_corpus):
+    monkeypatch.setenv("HOWATTEND_DATA", str(root / "data"))
+    found = measured.load(measured.path(name))
+    assert found.run == name
+    assert measured.stored(runs.load_run(name)).pairs == found.pairs
+    assert found.accuracy == pytest.approx(runs.manifest()[name]["accuracy"], abs=1e-3)
+    assert measured.path(name).stat().st_size <= 3e6
+
+
+def test_the_shipped_dictionary_is_of_the_shipped_vocabulary(root, monkeypatch, no_corpus):
+    monkeypatch.setenv("HOWATTEND_DATA", str(root / "data"))
+    if measured.LEXICON_OF not in runs.manifest():
+        pytest.skip(f"{measured.LEXICON_OF} is not shipped yet")
+    vocabulary = runs.config(measured.LEXICON_OF).task.target_vocabulary
+    words = [vocabulary.words[index] for index in vocabulary.content_ids[: measured.dictionary.WORDS]]
+    assert list(dict.fromkeys(measured.read_lexicon()["french"])) == words

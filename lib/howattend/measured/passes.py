@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from tqdm import tqdm
 
 from howattend import alignment, statistics
@@ -44,9 +45,8 @@ def measure(run: Run, *, progress: bool = True) -> Measured:
     """
     require_measured(run)
     test = run.test
-    found = measure_batches(
-        run, [test[start : start + CHUNK] for start in range(0, len(test), CHUNK)], progress=progress
-    )
+    by_length = test.target_lengths.argsort(stable=True)  # so that batches are short, or long, and little is padding
+    found = measure_batches(run, [test[rows] for rows in by_length.split(CHUNK)], progress=progress)
     train = run.task.split("train")
     means = alignment.offsets(aligned_steps(train))
     steps = np.arange(1, train.target.shape[1] + 1)
@@ -57,7 +57,7 @@ def measure(run: Run, *, progress: bool = True) -> Measured:
 
 @torch.no_grad()
 def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True) -> Measured:
-    """The same on batches of any pairs, padded to the task's steps, without what is said of the training split.
+    """The same on batches of any pairs of the task, without what is said of the training split.
 
     One batch is held at a time. They are gone through twice, so a list or an object that makes them anew is needed, no
     generator.
@@ -115,8 +115,8 @@ def weights_hash(model: EncoderDecoder) -> str:
 def _traces(run: Run, batches: Iterable[Batch], what: str, progress: bool) -> Iterator[tuple[Trace, Batch]]:
     """Each batch with its trace under teacher forcing, as translation is trained and judged."""
     for batch in tqdm(batches, desc=f"{run.name}: {what}", unit="batch", **bar_options(progress)):
-        on_device = batch.to(run.device)
-        yield run.model.trace(on_device, "teacher"), on_device
+        trimmed = batch.trimmed().to(run.device)
+        yield run.model.trace(trimmed, "teacher"), trimmed
 
 
 def _stored(components: Components) -> Components:
@@ -147,15 +147,24 @@ class _Components:
         self.pairs = self.right = self.outputs = 0
 
     def add(self, trace: Trace, batch: Batch) -> None:
-        self.encoder.update(trace.encoder_states, trace.encoder_tokens, trace.encoder_mask)
-        self.decoder.update(trace.decoder_states, trace.decoder_tokens, trace.decoder_mask)
-        self.encoder_counts += _counts(trace.encoder_tokens, trace.encoder_mask, self.words[0])
-        self.decoder_counts += _counts(trace.decoder_tokens, trace.decoder_mask, self.words[1])
+        for side, steps in zip(("encoder", "decoder"), self.steps, strict=True):
+            states, tokens, mask = (getattr(trace, f"{side}_{part}") for part in ("states", "tokens", "mask"))
+            rest = steps - states.shape[1]
+            tokens, mask = pad(tokens, (0, rest)), pad(mask, (0, rest))
+            getattr(self, side).update(pad(states, (0, 0, 0, rest)), tokens, mask)
+            counts = getattr(self, f"{side}_counts")
+            counts += _counts(tokens, mask, len(counts))
         lengths = (batch.source_lengths * (self.steps[1] + 1) + batch.target_lengths).cpu()
         self.length_counts += torch.bincount(lengths, minlength=self.length_counts.numel()).view_as(self.length_counts)
         self.pairs += len(batch)
         self.right += int(((trace.logits.argmax(-1) == batch.target) & trace.decoder_mask).sum())
         self.outputs += int(trace.decoder_mask.sum())
+
+
+def _first_steps(components: Components, steps: int) -> Components:
+    """The same of the first steps only."""
+    counts = components.step_counts[:steps], components.word_counts
+    return Components(components.temporal[:steps], components.input, None, *counts)
 
 
 def _counts(tokens: Tensor, mask: Tensor, words: int) -> Tensor:
@@ -172,8 +181,7 @@ class _Rest:
         self.encoder, self.decoder = first.encoder.components(), first.decoder.components()
         steps, lengths = first.steps, first.length_counts.numpy()
         self.common = common_steps(lengths.sum(1))
-        # A step that no sentence reaches has no score, and needs none.
-        self.temporal = alignment.temporal_scores(self.decoder, self.encoder).nan_to_num(0).cpu().numpy()
+        self.temporal = alignment.temporal_scores(self.decoder, self.encoder).cpu().numpy()
         self.term_sums = torch.zeros(2, 3, steps[1], 3, 3, dtype=torch.float64, device=run.device)
         self.distance_sums = np.zeros((2, len(WEIGHTS), steps[1]))
         size = run.model.config.hidden_size
@@ -182,29 +190,32 @@ class _Rest:
 
     def add(self, trace: Trace) -> None:
         self.pairs += len(trace)
+        _, target_steps, source_steps = trace.scores.shape
+        encoder, decoder = _first_steps(self.encoder, source_steps), _first_steps(self.decoder, target_steps)
         outputs = [_word_mask(trace.decoder_mask), trace.decoder_mask]
         for rows in (WORDS, ALL):
-            self.term_sums[rows] += alignment.share_sums(self.decoder, self.encoder, trace, outputs[rows])
+            self.term_sums[rows, :, :target_steps] += alignment.share_sums(decoder, encoder, trace, outputs[rows])
         self._add_distances(trace, [mask.cpu().numpy() for mask in outputs])
         words = _word_mask(trace.encoder_mask)
         words[:, self.common :] = False
-        delta = self.encoder.delta_of(trace.encoder_states, trace.encoder_tokens, trace.encoder_mask)
+        delta = encoder.delta_of(trace.encoder_states, trace.encoder_tokens, trace.encoder_mask)
         for part, mask in zip(self.occurrences, (words, trace.encoder_mask), strict=True):
-            part.add(trace.encoder_states, self.encoder.temporal, delta, trace.encoder_tokens, mask)
+            part.add(trace.encoder_states, encoder.temporal, delta, trace.encoder_tokens, mask)
 
     def _add_distances(self, trace: Trace, outputs: list[np.ndarray]) -> None:
         source = trace.encoder_mask.cpu().numpy()
         lengths = source.sum(1), outputs[ALL].sum(1)
         shape = trace.scores.shape
+        temporal = self.temporal[: shape[1], : shape[2]]
         weights = {
             "attention": trace.attention.cpu().numpy(),
-            "temporal": statistics.softmax(np.broadcast_to(self.temporal, shape), source[:, None]),
+            "temporal": statistics.softmax(np.broadcast_to(temporal, shape), source[:, None]),
             "shuffled": np.broadcast_to((source / source.sum(1, keepdims=True))[:, None], shape),
         }
         for kind, name in enumerate(WEIGHTS):
             distances = statistics.diagonal_distance(weights[name], *lengths, outputs[ALL])
             for rows in (WORDS, ALL):
-                self.distance_sums[rows, kind] += np.where(outputs[rows], distances, 0).sum(0)
+                self.distance_sums[rows, kind, : shape[1]] += np.where(outputs[rows], distances, 0).sum(0)
 
 
 @dataclass
