@@ -1,11 +1,12 @@
 """What each device that makes a translation training step cheap is worth, measured in the same run.
 
-    python benchmarks/bench_translation.py [--threads 1] [--steps 12]
+    python benchmarks/bench_translation.py [--steps 12]
 
 The networks, vocabularies and recipe are the registry's. The sentences are random words with the corpus's lengths, so
 that no corpus is needed: what a step costs does not depend on what they say. In every round each variant takes one
-step, so that a slow spell of the machine falls on all of them. The gain of a device is the words a second with it
-divided by those without it; a word is one of the target's, end of sentence included.
+step, on one thread, and it is the processor's time that counts, so that other work on the machine moves the ratios
+little. The gain of a device is the words a second with it divided by those without it; a word is one of the target's,
+end of sentence included.
 
 - length buckets: batches of sentences of like lengths, against batches of any.
 - readout on words: logits at real target steps only, against all steps of the padded batch.
@@ -88,15 +89,15 @@ class Variant:
 
 
 def words_per_second(variants: Mapping[str, Variant], steps: int) -> dict[str, float]:
-    """Target words a second of each variant, over ``steps`` rounds, after two to warm up."""
+    """Target words a second of processor time of each variant, over ``steps`` rounds, after two to warm up."""
     seconds, words = dict.fromkeys(variants, 0.0), dict.fromkeys(variants, 0)
     for number in range(steps + 2):
         for name, variant in variants.items():
-            begun = time.perf_counter()  # what it takes to make a batch counts
+            begun = time.process_time()  # what it takes to make a batch counts
             batch = variant.batch(number)
             variant.step(batch)
             if number >= 2:
-                seconds[name] += time.perf_counter() - begun
+                seconds[name] += time.process_time() - begun
                 words[name] += int(batch.target_lengths.sum())
     return {name: words[name] / seconds[name] for name in variants}
 
@@ -145,9 +146,9 @@ def measure(architecture: str, steps: int) -> pd.DataFrame:
     return table.assign(gain=table["words/s with it"] / table["without"])
 
 
-def run(threads: int = 1, steps: int = 12) -> pd.DataFrame:
+def run(steps: int = 12) -> pd.DataFrame:
     """The gains on all three architectures."""
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     training.keep_memory()  # as train does
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HOWATTEND_CACHE=folder, HOWATTEND_DATA=folder)  # neither the corpus nor what is shipped
@@ -157,8 +158,5 @@ def run(threads: int = 1, steps: int = 12) -> pd.DataFrame:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", type=int, default=12, help="rounds that are measured")
-    options = parser.parse_args()
-    table = run(options.threads, options.steps)
-    print(table.round({"words/s with it": 0, "without": 0, "gain": 2}).to_string(index=False))
+    print(run(parser.parse_args().steps).round({"words/s with it": 0, "without": 0, "gain": 2}).to_string(index=False))
