@@ -34,9 +34,7 @@ class RunConfig:
     model: ModelConfig
     train: TrainConfig
     accuracy_bar: float
-    half_precision: bool = (
-        False  # whether weights are shipped as float16; they are computed with in float32 all the same
-    )
+    half_precision: bool = False  # whether weights are shipped as float16; all is computed in float32
 
     def settings(self) -> dict[str, object]:
         """All that decides the result of a training but its seed, as plain data with defaults filled in."""
@@ -138,7 +136,14 @@ def _translation(
     name: str, task: Translation, architecture: str, hidden_size: int, epoch: int, bar: float
 ) -> RunConfig:
     """A run on human translations, of so many batches an epoch."""
-    recipe = TrainConfig(steps=TRANSLATION_EPOCHS * epoch, learning_rate=2e-3, warmup_steps=200, l2=0.0, bfloat16=True)
+    recipe = TrainConfig(
+        steps=TRANSLATION_EPOCHS * epoch,
+        learning_rate=2e-3,
+        warmup_steps=200,
+        l2=0.0,
+        bfloat16=True,
+        label_smoothing=0.1,
+    )
     model = ModelConfig(architecture, hidden_size=hidden_size, dropout=0.35)
     return RunConfig(name, task, model, recipe, bar, half_precision=True)
 
