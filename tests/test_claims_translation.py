@@ -127,6 +127,7 @@ def planted():
         values = {
             **{"run": name, "seed": 0, "config_hash": run.config.hash, "weights_hash": "", "accuracy": 0.6},
             **{"encoder": sides[0], "decoder": sides[1], "encoder_counts": counts[0], "decoder_counts": counts[1]},
+            **{"encoder_words": np.eye(STEPS), "decoder_words": scores},
             **{"length_counts": lengths, "term_sums": np.ones((2, 3, STEPS, 3, 3))},
             **{"distance_sums": np.ones((2, 3, STEPS)), "variances": np.ones((2, 2, words[0]))},
             **{"delta_shares": np.zeros(2), "length_ratio": 1.0, "aligned": POSITIONS.astype(float)},
@@ -323,6 +324,16 @@ def test_t5_leaves_out_steps_whose_predicted_peak_is_not_common(planted):
     positions, peaks = translation.drift(run.measured)
     assert positions.tolist() == list(range(1, 8))
     np.testing.assert_allclose(peaks[1:-1], positions[1:-1] / 1.2)
+
+
+def test_t5_shows_what_ends_of_sentence_do_to_the_drift(planted):
+    """Means with ends in them peak at the last step whatever s is; words alone drift as predicted."""
+    to_the_end = ridge(np.full(STEPS, 15.0) + 0.2 * np.cos(3.0 * POSITIONS))
+    run = planted(to_the_end, decoder_words=drifting(1.2), length_ratio=1.2)
+    found = measure("T5", run=run)
+    assert found.verdict is False
+    assert abs(found.quantities["slope"]) < 0.1
+    assert found.quantities["slope, ends left out"] == pytest.approx(1 / 1.2, abs=0.01)
 
 
 def test_t9_needs_a_drift_that_follows_the_register(planted):

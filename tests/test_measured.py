@@ -81,6 +81,15 @@ def test_all_is_what_the_whole_trace_gives(run, found):
         np.testing.assert_allclose(mine.input, whole.input.numpy(), atol=2e-3)  # half precision
         np.testing.assert_array_equal(mine.word_counts, whole.word_counts.numpy())
         np.testing.assert_array_equal(mine.step_counts, whole.step_counts.numpy())
+    for mine, states, lengths in (
+        (found.encoder_words, trace.encoder_states, test.source_lengths),
+        (found.decoder_words, trace.decoder_states, test.target_lengths),
+    ):
+        for step in range(16):
+            reached = states[lengths - 1 > step, step]
+            expected = reached.mean(0).numpy() if len(reached) else np.full(8, np.nan)
+            np.testing.assert_allclose(mine[step], expected, atol=1e-5)
+    assert found.word_scores.shape == found.common_scores.shape
     assert np.isnan(found.encoder.input[0]).all()  # padding is no word
     np.testing.assert_array_equal(found.encoder_counts.sum(1), found.encoder.word_counts)
     np.testing.assert_array_equal(found.decoder_counts.sum(0), found.decoder.step_counts)
@@ -326,7 +335,7 @@ def _with(**changed):
         _array,
         _without("decoder_input"),
         _without("plain"),
-        _with(encoder_words=lambda words: words + 1000),
+        _with(encoder_ids=lambda words: words + 1000),
         _with(plain=lambda plain: np.array("{}")),
         _with(plain=lambda plain: np.array(str(plain).replace('"format": 1', '"format": 99'))),
         _with(encoder_input=lambda inputs: inputs[:-1]),
@@ -395,7 +404,15 @@ def _changed(found, name):
 @pytest.mark.parametrize(
     "name",
     [
-        *("encoder.temporal", "decoder.input", "encoder_counts", "length_counts", "term_sums", "distance_sums"),
+        *(
+            "encoder.temporal",
+            "decoder.input",
+            "encoder_counts",
+            "decoder_words",
+            "length_counts",
+            "term_sums",
+            "distance_sums",
+        ),
         *("variances", "delta_shares", "length_ratio", "aligned", "aligned_counts"),
     ],
 )

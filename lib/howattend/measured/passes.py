@@ -17,7 +17,7 @@ from howattend import alignment, statistics
 from howattend._progress import bar_options
 from howattend.decomposition import Components, StreamingDecomposition
 from howattend.measured.dictionary import aligned_steps
-from howattend.measured.results import ALL, WEIGHTS, WORDS, Measured, common_steps
+from howattend.measured.results import ALL, WEIGHTS, WORDS, Measured, common_steps, with_word
 from howattend.models import EncoderDecoder, Trace
 from howattend.tasks import Batch, Translation
 from howattend.tasks.batch import length_mask
@@ -81,6 +81,8 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
         accuracy=first.right / first.outputs,
         encoder=_stored(first.encoder.components()),
         decoder=_stored(first.decoder.components()),
+        encoder_words=first.words_alone("encoder"),
+        decoder_words=first.words_alone("decoder"),
         encoder_counts=first.encoder_counts.cpu().numpy(),
         decoder_counts=first.decoder_counts.cpu().numpy(),
         length_counts=first.length_counts.numpy(),
@@ -141,6 +143,10 @@ class _Components:
         self.words = len(task.source_vocabulary), len(task.target_vocabulary)
         self.encoder = StreamingDecomposition(self.steps[0], self.words[0], size)
         self.decoder = StreamingDecomposition(self.steps[1], self.words[1], size)
+        self.sums = {
+            side: torch.zeros(steps, size, dtype=torch.float64, device=run.device)
+            for side, steps in zip(("encoder", "decoder"), self.steps, strict=True)
+        }
         self.encoder_counts = torch.zeros(self.words[0], self.steps[0], dtype=torch.int64, device=run.device)
         self.decoder_counts = torch.zeros(self.words[1], self.steps[1], dtype=torch.int64, device=run.device)
         self.length_counts = torch.zeros(self.steps[0] + 1, self.steps[1] + 1, dtype=torch.int64)
@@ -149,6 +155,7 @@ class _Components:
     def add(self, trace: Trace, batch: Batch) -> None:
         for side, steps in zip(("encoder", "decoder"), self.steps, strict=True):
             states, tokens, mask = (getattr(trace, f"{side}_{part}") for part in ("states", "tokens", "mask"))
+            self.sums[side][: states.shape[1]] += (states.double() * _word_mask(mask)[..., None]).sum(0)
             rest = steps - states.shape[1]
             tokens, mask = pad(tokens, (0, rest)), pad(mask, (0, rest))
             getattr(self, side).update(pad(states, (0, 0, 0, rest)), tokens, mask)
@@ -159,6 +166,12 @@ class _Components:
         self.pairs += len(batch)
         self.right += int(((trace.logits.argmax(-1) == batch.target) & trace.decoder_mask).sum())
         self.outputs += int(trace.decoder_mask.sum())
+
+    def words_alone(self, side: str) -> np.ndarray:
+        """The mean state [steps, n] at each step over words, in float32."""
+        counts = with_word(self.length_counts.numpy().sum(1 if side == "encoder" else 0))
+        means = self.sums[side].cpu().numpy() / np.where(counts > 0, counts, np.nan)[:, None]
+        return means.astype(np.float32)
 
 
 def _first_steps(components: Components, steps: int) -> Components:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 _FORMAT = 1  # of the file
 _PLAIN = ("run", "seed", "config_hash", "weights_hash", "accuracy", "length_ratio")
-_ARRAYS = ("length_counts", "term_sums", "distance_sums", "variances", "delta_shares", "aligned", "aligned_counts")
+_ARRAYS = (
+    *("encoder_words", "decoder_words", "length_counts", "term_sums", "distance_sums", "variances", "delta_shares"),
+    *("aligned", "aligned_counts"),
+)
 _SIDES = ("encoder", "decoder")
 
 #: How far two measurements of the same weights may be apart: shares of an array's largest magnitude, and of accuracy
@@ -43,8 +46,8 @@ def save(found: Measured, path: Path) -> None:
     for side in _SIDES:
         components, counts = getattr(found, side), getattr(found, f"{side}_counts")
         words = np.flatnonzero(components.word_counts)
-        plain[f"{side}_words"] = len(components.word_counts)
-        arrays[f"{side}_words"] = words.astype(np.int32)
+        plain[f"{side}_size"] = len(components.word_counts)
+        arrays[f"{side}_ids"] = words.astype(np.int32)
         arrays[f"{side}_temporal"] = components.temporal
         arrays[f"{side}_input"] = components.input[words].astype(np.float16)
         arrays[f"{side}_counts"] = counts[words].astype(np.min_scalar_type(counts.max()))
@@ -65,13 +68,13 @@ def load(path: Path) -> Measured:
             raise ValueError("it is of another version of this library")
         values: dict[str, object] = {name: plain[name] for name in _PLAIN} | {name: arrays[name] for name in _ARRAYS}
         for side in _SIDES:
-            part = {name: arrays[f"{side}_{name}"] for name in ("words", "temporal", "input", "counts")}
-            size, words = plain[f"{side}_words"], part["words"]
+            part = {name: arrays[f"{side}_{name}"] for name in ("ids", "temporal", "input", "counts")}
+            size, words = plain[f"{side}_size"], part["ids"]
             inputs = _spread(part["input"].astype(np.float32), words, size, np.nan)
             counts = _spread(part["counts"].astype(np.int64), words, size, 0)
             values[f"{side}_counts"] = counts
             values[side] = Components(part["temporal"], inputs, None, counts.sum(0), counts.sum(1))
-        size, words = plain["encoder_words"], arrays["encoder_words"]
+        size, words = plain["encoder_size"], arrays["encoder_ids"]
         values["variances"] = np.moveaxis(_spread(np.moveaxis(arrays["variances"], -1, 0), words, size, np.nan), 0, -1)
     except (ValueError, KeyError, TypeError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is damaged or no measurement ({error}); {advice}") from None
