@@ -129,7 +129,7 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
     return runs, tried
 
 
-TRANSLATION_EPOCHS = 14
+TRANSLATION_EPOCHS = 15
 
 
 def _translation(
@@ -144,7 +144,7 @@ def _translation(
         bfloat16=True,
         label_smoothing=0.1,
     )
-    model = ModelConfig(architecture, hidden_size=hidden_size, dropout=0.35)
+    model = ModelConfig(architecture, hidden_size=hidden_size, dropout=0.4)
     return RunConfig(name, task, model, recipe, bar, half_precision=True)
 
 
