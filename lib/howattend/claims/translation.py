@@ -326,18 +326,19 @@ CLAIMS = {
 }
 
 _AED, _AO = "translation-aed-gru", "translation-ao-gru"
-_CATALOGUES, _VERSES = f"{_AED}-catalogues", f"{_AED}-verses"
 _WITH_ESCAN = ({"run": _AED, "escan": "escan-aed-gru"}, {"run": _AO, "escan": "escan-ao-gru"})
+_REGISTERS = [{name: f"{base}-{name}" for name in ("catalogues", "verses")} for base in (_AED, _AO)]
+_DRIFTING = (_AED, _AO, *(run for registers in _REGISTERS for run in registers.values()))
 #: The rows of the ledger: claim, and the run of each part. The paper shows T5 and T7 for AO.
 PLAN: list[tuple[str, dict[str, str]]] = [
     *(("T1", parts) for parts in _WITH_ESCAN),
     *(("T2", {"run": run}) for run in (_AED, _AO)),
     *(("T3", parts) for parts in _WITH_ESCAN),
     ("T4", {"run": _AED, "ao": _AO, "escan": "escan-aed-gru", "escan_ao": "escan-ao-gru"}),
-    *(("T5", {"run": run}) for run in (_AED, _AO, _CATALOGUES, _VERSES)),
+    *(("T5", {"run": run}) for run in _DRIFTING),
     *(("T6", {"run": run}) for run in (_AED, _AO)),
     *(("T7", {"run": run}) for run in (_AED, _AO)),
     *(("T8", parts) for parts in _WITH_ESCAN),
-    ("T9", {"run": _CATALOGUES, "verses": _VERSES}),
-    *(("T10", {"run": run}) for run in (_AED, _AO, _CATALOGUES, _VERSES)),
+    *(("T9", {"run": registers["catalogues"], "verses": registers["verses"]}) for registers in _REGISTERS),
+    *(("T10", {"run": run}) for run in _DRIFTING),
 ]
