@@ -24,7 +24,10 @@ KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "nam
 _LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python", "pygments_lexer": "ipython3"}
 _NOTEBOOK_CHURN = {"papermill", "widgets", "vscode", "interpreter", "celltoolbar", "orig_nbformat"}
 _CELL_CHURN = {"papermill", "execution", "ExecuteTime", "collapsed", "scrolled", "trusted", "vscode"}
-_PICTURES = {("one-to-one", "fig-paths"): "one-to-one.png"}  # shown outside of their chapter
+_PICTURES = {  # shown outside of their chapter
+    ("one-to-one", "fig-paths"): "one-to-one.png",
+    ("model-features", "fig-three-tasks"): "three-tasks.png",
+}
 _PAPERMILL_TAGS = {"injected-parameters", "papermill-error-cell-tag"}
 _NOT_INPUTS = {"book.py", "notebooks.py", "__main__.py"}  # they change no output of a chapter
 
