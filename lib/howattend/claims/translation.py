@@ -228,7 +228,9 @@ def register_drift(runs: Runs) -> Measurement:
         quantities |= {f"slope, {name}": line.slope, f"low, {name}": line.low, f"high, {name}": line.high}
         quantities[f"predicted, {name}"] = predicted[name]
     for name, found in (("catalogues", of_run), ("verses", of_verses)):
-        quantities[f"slope, {name}, ends left out"] = drift_slope(found, ends=False).slope
+        line = drift_slope(found, ends=False)
+        values = {"slope": line.slope, "low": line.low, "high": line.high}
+        quantities |= {f"{what}, {name}, ends left out": value for what, value in values.items()}
     return Measurement.of("T9", run, verdict, quantities)
 
 
