@@ -9,7 +9,9 @@ little. The gain of a device is the words a second with it divided by those with
 end of sentence included.
 
 - length buckets: batches of sentences of like lengths, against batches of any.
-- readout on words: logits at real target steps only, against all steps of the padded batch.
+- readout on words: logits at real target steps only, against all steps of the padded batch; in buckets, which hold
+  little padding, and in batches of any lengths.
+- both: length buckets and the readout on words, against neither.
 - bfloat16 readout: its matrix products in bfloat16, against float32.
 - projecting what occurs: input projections of the words of the batch, against those of the whole vocabulary, both
   without dropout (with it there is no choice: each occurrence has its own).
@@ -117,14 +119,18 @@ def measure(architecture: str, steps: int) -> pd.DataFrame:
     def buckets(size: int) -> Callable[[int], tasks.Batch]:
         return lambda number: task.training_batch(size, 0, number)
 
+    def any_lengths(number: int) -> tasks.Batch:
+        return task.sample(size, number).trimmed()
+
     model = config.new_model(0)
     whole = WholeVocabulary(config.model, task, 0)
     as_trained, bare = stepping(model), stepping(model, dropout=False)
     speed = words_per_second(
         {
             "as trained": Variant(buckets(size), as_trained),
-            "any lengths": Variant(lambda number: task.sample(size, number).trimmed(), as_trained),
+            "any lengths": Variant(any_lengths, as_trained),
             "padding read out": Variant(buckets(size), stepping(model, padded_step)),
+            "neither": Variant(any_lengths, stepping(model, padded_step)),
             "float32": Variant(buckets(size), stepping(model, bfloat16=False)),
             "without dropout": Variant(buckets(size), bare),
             "whole vocabulary": Variant(buckets(size), stepping(whole, dropout=False)),
@@ -136,6 +142,8 @@ def measure(architecture: str, steps: int) -> pd.DataFrame:
     gains = {
         "length buckets": ("as trained", "any lengths"),
         "readout on words": ("as trained", "padding read out"),
+        "readout on words, any lengths": ("any lengths", "neither"),
+        "both": ("as trained", "neither"),
         "bfloat16 readout": ("as trained", "float32"),
         "projecting what occurs": ("without dropout", "whole vocabulary"),
         f"batches of {2 * size}": ("doubled", "as trained"),
