@@ -30,7 +30,7 @@ from howattend.runs import RunConfig
 from howattend.tasks import EOS, PAD, Batch, Translation, Vocabulary
 from howattend.training import TrainConfig
 
-WORDS, UNITS, STEPS = 6000, 192, 16
+WORDS, UNITS, STEPS = 5000, 224, 16
 PAIRS = {"streamed": (500, 1000, 2000, 3870, 8000), "at once": (500, 1000, 2000)}
 COLUMNS = ("way", "pairs", "seconds", "peak_mb")
 
@@ -39,7 +39,7 @@ def random_run() -> Run:
     """An untrained AED of the book's size, of a task that has vocabularies and no sentences."""
     task = Translation(num_words=WORDS)
     words = Vocabulary.of_words((f"w{number}" for number in range(WORDS)), unknown=True)
-    task.__dict__.update(source_vocabulary=words, target_vocabulary=words)  # where cached_property keeps them
+    task.__dict__["_vocabularies"] = words, words  # where cached_property keeps them
     config = RunConfig("random", task, ModelConfig("AED", hidden_size=UNITS), TrainConfig(1), 0.0)
     return Run(config, EncoderDecoder(config.model, task, 0).eval(), 0)
 
