@@ -75,7 +75,9 @@ def padded_step(model: models.EncoderDecoder, adam: torch.optim.Optimizer, batch
     contexts, states = model.decode(batch, dropout=random)
     with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
         logits = model.readout(contexts, states).flatten(0, 1)
-        loss = nn.functional.cross_entropy(logits, batch.target.flatten(), ignore_index=tasks.PAD)
+        loss = nn.functional.cross_entropy(
+            logits, batch.target.flatten(), ignore_index=tasks.PAD, label_smoothing=config.label_smoothing
+        )
     adam.zero_grad(set_to_none=True)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
