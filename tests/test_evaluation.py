@@ -412,7 +412,7 @@ def test_the_bars_of_the_translation_networks(recorded):
     for search in ("greedy", f"beam {evaluation.BEAM}"):
         better = evaluation.better(recorded, AED, VED, search)
         assert better.holds, (search, better)
-    # What the chapter says: VED's BLEU falls faster than AED's everywhere, and nowhere by more than the intervals allow.
+    # What the chapter says: VED's BLEU falls faster than AED's everywhere, and nowhere by more than intervals allow.
     for search in ("greedy", f"beam {evaluation.BEAM}"):
         for register in (evaluation.ALL, "catalogues", "verses"):
             faster = evaluation.falls_faster(recorded, VED, AED, search, register)
