@@ -207,6 +207,9 @@ def test_check_finds_a_notebook_that_is_not_listed(small_book: Path):
         ("lib/howattend/claims.toml", "[O1]\n"),
         ("data/weights/manifest.json", '{"runs": {}}\n'),
         ("data/results/claims.csv", "claim,value\n"),
+        ("data/results/components/lexicon.csv", "french,english\n"),
+        ("data/vocabularies/words.json", "{}\n"),
+        ("data/sentences/pairs.tsv", "english\tfrench\n"),
     ],
 )
 def test_check_finds_a_chapter_older_than_the_library_or_its_data(small_book: Path, name: str, content: str):
