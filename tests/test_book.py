@@ -213,7 +213,7 @@ def test_check_finds_a_notebook_that_is_not_listed(small_book: Path):
     ],
 )
 def test_check_finds_a_chapter_older_than_the_library_or_its_data(small_book: Path, name: str, content: str):
-    (small_book / name).parent.mkdir(exist_ok=True)
+    (small_book / name).parent.mkdir(parents=True, exist_ok=True)
     (small_book / name).write_text(content)
     problems = book.check(small_book)
     assert len(problems) == 2

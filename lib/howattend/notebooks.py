@@ -146,7 +146,7 @@ def pictures(root: Path, name: str, notebook: NotebookNode) -> dict[Path, bytes]
 
 
 def inputs_digest(root: Path) -> str:
-    """sha256 over what can change a chapter's outputs: the library, the manifest of weights, the results, words and sentences.
+    """sha256 over what can change a chapter's outputs: the library, the manifest of weights, results, words, sentences.
 
     Line ends do not count, so that a checkout on Windows has the same digest.
     """
