@@ -172,7 +172,7 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
 )
 def test_a_row_that_is_not_as_recorded_is_found(untrained, tmp_path, monkeypatch, changed):
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
-    found = Measurement.of("O4", untrained(), True, {"delta share": 0.1})
+    found = replace(Measurement.of("O4", untrained(), True, {"delta share": 0.1}), comparable=True)
     claims.write_results([found])
     assert len(claims.compare([replace(found, **changed)])) == 1
 

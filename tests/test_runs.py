@@ -105,6 +105,7 @@ def test_the_hash_changes_with_every_setting():
         "attention": "scaled_dot",
         "decoder_input": "predicted",
         "readout": "context",
+        "dropout": 0.1,
         "steps": 201,
         "batch_size": 65,
         "learning_rate": 0.03,
@@ -112,6 +113,8 @@ def test_the_hash_changes_with_every_setting():
         "final_rate": 0.03,
         "l2": 2e-4,
         "clip_norm": 2.0,
+        "bfloat16": True,
+        "label_smoothing": 0.1,
         "num_words": 3,
         "min_length": 2,
         "max_length": 3,
@@ -123,7 +126,7 @@ def test_the_hash_changes_with_every_setting():
             hashes.add(replace(TINY, **{part: changed}).hash)
     assert not others
     hashes.add(replace(TINY, task=Reversed(2, 1, 2)).hash)
-    assert len(hashes) == 18  # the tiny run, 16 settings, another task
+    assert len(hashes) == 21  # the tiny run, 19 settings, another task
 
 
 def test_the_hash_is_that_of_the_training_alone():
