@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_translation import build, make_run
+from tiny_translation import built, make_run
 
 from howattend import claims, files, measured, runs, statistics
 from howattend.analysis import Run
 from howattend.claims import CRITERIA, Measurement, translation
 from howattend.decomposition import Components
 from howattend.models import ModelConfig
-from howattend.tasks import ExtendedSCAN, OneToOne, corpora
-from howattend.tasks.corpora import OpenDefault
+from howattend.tasks import ExtendedSCAN, OneToOne
 from howattend.training import TrainConfig
 
 STEPS = 16
@@ -93,11 +92,7 @@ def test_offsets_that_no_step_is_at_are_refused(offsets):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A tiny corpus, for vocabularies."""
-    cache = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("HOWATTEND_CACHE", str(cache))
-        build(corpora.path(OpenDefault()))
-    return cache
+    return built(tmp_path_factory)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 import torch
-from tiny_translation import build, make_run
+from tiny_translation import built, make_run
 
 from howattend import __main__, alignment, decomposition, measured, runs, statistics, training
 from howattend.analysis import Run
@@ -15,18 +15,13 @@ from howattend.decomposition import Components
 from howattend.measured.dictionary import aligned_steps
 from howattend.measured.results import WEIGHTS, common_steps
 from howattend.measured.store import differences
-from howattend.tasks import UNK, Batch, OneToOne, Translation, corpora
+from howattend.tasks import UNK, Batch, OneToOne, Translation
 from howattend.tasks.batch import pad_rows
-from howattend.tasks.corpora import OpenDefault
 
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("HOWATTEND_CACHE", str(folder))
-        build(corpora.path(OpenDefault()))
-    return folder
+    return built(tmp_path_factory)
 
 
 @pytest.fixture(autouse=True)

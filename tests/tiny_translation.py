@@ -1,5 +1,6 @@
 """A corpus of sentences of our own, of several lengths and two registers, and untrained networks on it."""
 
+import pytest
 import torch
 
 from howattend.analysis import Run
@@ -20,6 +21,15 @@ _FRAMES = {
     "We buy the {} now.": "Nous achetons {} maintenant.",
     "They sell the {} in the street, and run.": "Ils vendent {} dans la rue, et partent.",
 }
+
+
+def built(tmp_path_factory):
+    """A cache folder that holds the corpus, and nothing else."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("HOWATTEND_CACHE", str(folder))
+        build(corpora.path(corpora.OpenDefault()))
+    return folder
 
 
 def build(path):
