@@ -207,10 +207,13 @@ def test_check_finds_a_notebook_that_is_not_listed(small_book: Path):
         ("lib/howattend/claims.toml", "[O1]\n"),
         ("data/weights/manifest.json", '{"runs": {}}\n'),
         ("data/results/claims.csv", "claim,value\n"),
+        ("data/results/components/lexicon.csv", "french,english\n"),
+        ("data/vocabularies/words.json", "{}\n"),
+        ("data/sentences/pairs.tsv", "english\tfrench\n"),
     ],
 )
 def test_check_finds_a_chapter_older_than_the_library_or_its_data(small_book: Path, name: str, content: str):
-    (small_book / name).parent.mkdir(exist_ok=True)
+    (small_book / name).parent.mkdir(parents=True, exist_ok=True)
     (small_book / name).write_text(content)
     problems = book.check(small_book)
     assert len(problems) == 2
@@ -350,7 +353,7 @@ def test_pictures_shown_outside_of_their_chapter_are_those_of_the_chapter():
     shown = {}
     for name, path in book.chapters(ROOT).items():
         shown |= notebooks.pictures(ROOT, name, notebooks.read(path))
-    assert [path.name for path in shown] == ["one-to-one.png"]
+    assert {path.name for path in shown} == {"one-to-one.png", "three-tasks.png"}
     assert all(path.read_bytes() == picture for path, picture in shown.items())
 
 

@@ -41,7 +41,10 @@ def test_every_row_of_the_specification_is_there():
         for number in range(1, last + 1)
     }
     assert set(CRITERIA) == expected | {"H1", "R1", "S1"}
-    assert all(row.statistic and row.paper and row.reproduced_if for row in CRITERIA.values())
+    assert all(row.statistic and row.reproduced_if for row in CRITERIA.values())
+    ours = {name for name, row in CRITERIA.items() if row.origin == "ours"}
+    assert ours == {*(f"C{number}" for number in range(1, 9)), "T9", "T10"}
+    assert all(bool(row.paper) == (row.origin == "paper") for row in CRITERIA.values())
 
 
 def test_a_network_that_has_learnt_nothing_fulfils_no_claim_of_the_figure(untrained):
@@ -88,14 +91,54 @@ def test_a_run_without_attention_says_so(untrained):
 
 def test_a_quick_training_is_marked(untrained):
     run = replace(untrained(), comparable=False)
-    found = claims.measure("O1", {"run": run})
-    assert (
-        next(iter(claims.summary(claims.tidy([found])).sections.values()))[0][-1] == "not comparable (quick training)"
-    )
+    assert verdict_of(claims.measure("O1", {"run": run})) == NOT_COMPARABLE
+
+
+NOT_COMPARABLE = "not comparable (a quick training, or below its accuracy bar)"
+
+
+def verdict_of(found):
+    """How the table of claims says a measurement's verdict."""
+    return next(iter(claims.summary(claims.tidy([found])).sections.values()))[0][-1]
+
+
+def test_a_run_below_its_accuracy_bar_has_no_verdict(untrained):
+    """Nor has one that is compared with such a run; but accuracy itself is judged."""
+    good, bad = untrained(), untrained()
+    good.__dict__["accuracy"], bad.__dict__["accuracy"] = 0.9, 0.8999  # the bar is 0.9
+    assert verdict_of(claims.measure("O4", {"run": good})) == "not reproduced"
+    assert verdict_of(claims.measure("O4", {"run": bad})) == NOT_COMPARABLE
+    assert verdict_of(claims.measure("O1", {"run": bad})) == "not reproduced"
+    assert claims.measure("O10", {"run": good, "ao": good}).comparable
+    assert not claims.measure("O10", {"run": good, "ao": bad}).comparable
+    assert not claims.measure("O10", {"run": bad, "ao": good}).comparable
+    assert claims.measure("O4", {"run": good, "ao": bad}).comparable  # what it needs not is not asked
+
+
+def test_verdicts_on_our_own_predictions_have_words_of_their_own(untrained):
+    run = untrained()
+    run.__dict__["accuracy"] = 1.0
+    for claim, words in (("O4", ("reproduced", "not reproduced")), ("C4", ("holds", "does not hold"))):
+        for verdict, word in zip((True, False), words, strict=True):
+            table = claims.summary(claims.tidy([Measurement.of(claim, run, verdict, {"share": 0.5})]))
+            ((heading, rows),) = table.sections.items()
+            assert rows[0][-1] == word
+            assert heading.startswith(f"{claim}. ")
+            assert ("predicted: " in heading) == (claim == "C4")
+            assert table.marks[word] == f"verdict-{'yes' if verdict else 'no'}"
+    assert verdict_of(Measurement.of("C4", replace(run, comparable=False), True, {"share": 0.5})) == NOT_COMPARABLE
+
+
+def test_a_value_over_nothing_is_no_verdict(untrained, monkeypatch):
+    monkeypatch.setitem(claims.CLAIMS, "O4", lambda runs: Measurement.of("O4", runs["run"], False, {"a": float("nan")}))
+    with pytest.raises(ValueError, match="O4 says nothing about untrained: its 'a' is over nothing"):
+        claims.measure("O4", {"run": untrained()})
 
 
 def test_the_tidy_table_has_a_verdict_at_the_first_quantity_only(untrained):
-    found = Measurement.of("O4", untrained(), False, {"delta share": 0.5, "delta share, all steps": 0.6})
+    run = untrained()
+    run.__dict__["accuracy"] = 1.0
+    found = Measurement.of("O4", run, False, {"delta share": 0.5, "delta share, all steps": 0.6})
     rows = claims.tidy([found])
     assert list(rows.columns) == list(claims.COLUMNS)
     assert list(rows["verdict"]) == ["False", ""]
@@ -129,7 +172,7 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
 )
 def test_a_row_that_is_not_as_recorded_is_found(untrained, tmp_path, monkeypatch, changed):
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
-    found = Measurement.of("O4", untrained(), True, {"delta share": 0.1})
+    found = replace(Measurement.of("O4", untrained(), True, {"delta share": 0.1}), comparable=True)
     claims.write_results([found])
     assert len(claims.compare([replace(found, **changed)])) == 1
 
@@ -147,10 +190,6 @@ def test_nothing_is_recorded_that_is_not_measured(measured):
     assert not recorded.duplicated(keys).any()
 
 
-#: How a chapter says the verdict on a prediction of our own.
-OF_PREDICTIONS = {"holds": "reproduced", "does not hold": "not reproduced"}
-
-
 def test_the_chapters_print_the_recorded_numbers(root):
     """The tables of claims in the committed chapters, cell by cell, beside data/results: no row is left out."""
     shown = {}
@@ -164,7 +203,7 @@ def test_the_chapters_print_the_recorded_numbers(root):
                 for row in rows:
                     run, values, verdict = (column.get_text() for column in row.find_all("td"))
                     key = heading.get_text().split(".")[0], run
-                    found = values.split(" · "), OF_PREDICTIONS.get(verdict, verdict)
+                    found = values.split(" · "), verdict
                     assert shown.setdefault(key, found) == found, f"{path.name} has another row of {key}"
     expected = {
         key: (
@@ -172,7 +211,7 @@ def test_the_chapters_print_the_recorded_numbers(root):
                 claims.format_quantity(row.quantity, row.value, claims.CRITERIA[key[0]].limits.values())
                 for row in rows.itertuples()
             ],
-            claims.VERDICTS[rows.verdict.iloc[0]],
+            claims.CRITERIA[key[0]].say(rows.verdict.iloc[0]),
         )
         for key, rows in claims.read_results().groupby(["claim", "run"], sort=False)
     }

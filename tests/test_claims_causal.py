@@ -171,9 +171,11 @@ def test_places_of_twice_and_of_turns(hiding):
 
 
 def test_a_test_set_without_such_phrases_says_so():
-    run = planted(task=ExtendedSCAN(phrases=("verb", "direction"), and_rate=0.02), size=200)
-    with pytest.raises(ValueError, match="has no such phrase"):
+    run = planted(task=ExtendedSCAN(min_length=1, max_length=4, and_rate=0.02), size=200)
+    with pytest.raises(ValueError, match=r'is about "V twice" where T = S.* none at .* \(1 source, 1 target steps\)'):
         causal.CLAIMS["C1"]({"run": run})
+    with pytest.raises(ValueError, match="pairs with T = S, and the test set of planted has none: lower and_rate"):
+        causal.CLAIMS["C8"]({"run": planted(task=ExtendedSCAN(and_rate=1.0), size=20)})
 
 
 @pytest.mark.parametrize("name", causal.CLAIMS)
@@ -297,7 +299,7 @@ def test_every_row_has_a_function_and_a_plan():
     for name, claim in causal.CLAIMS.items():
         assert claim.__doc__.startswith(f"{name}: ")
         assert CRITERIA[name].limits
-        assert CRITERIA[name].paper == "this project's prediction"
+        assert CRITERIA[name].origin == "ours"
 
 
 @pytest.mark.parametrize("architecture", ["AO", "AED"])

@@ -4,6 +4,8 @@ A planted run has the trace of a network with given encoder and decoder states, 
 what it should not, is known.
 """
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -117,6 +119,46 @@ def test_a_run_of_another_task_says_so(name):
     run = untrained(OneToOne())
     with pytest.raises(ValueError, match=r"must be one of extended SCAN, but untrained is of the task 'one_to_one'"):
         ALL[name]({"run": run, "ao": run})
+
+
+#: Tasks of one's own that lack what most claims are about, each in another way.
+UNSUITED = {
+    "no and": {"and_rate": 0},
+    "and everywhere": {"and_rate": 1.0},
+    "one verb": {"verbs": ("run",)},
+    "no twice": {"phrases": ("verb", "direction")},
+    "no left": {"directions": ("right",)},
+    "verbs alone": {"phrases": ("verb",), "verbs": ("run",), "and_rate": 0},
+    "one common step": {"min_length": 1},
+    "one word": {"min_length": 1, "max_length": 1},
+    "two words": {"min_length": 2, "max_length": 3},
+}
+
+
+@pytest.mark.parametrize("settings", UNSUITED.values(), ids=UNSUITED)
+def test_a_task_of_ones_own_is_measured_or_it_is_said_what_it_lacks(settings):
+    run = untrained(ExtendedSCAN(**settings), "AO", 150)
+    refused = []
+    for name in (name for name in claims.CLAIMS if name[0] in "EDC"):
+        try:
+            found = claims.measure(name, {"run": run, "ao": run, "one_to_one": run})
+            assert found.quantities[next(iter(found.quantities))] == pytest.approx(0, abs=1e3)  # a number
+        except ValueError as error:
+            refused.append(name)
+            who = f"{name}|C1–C8|this prediction" if name[0] == "C" else name
+            what = "choose other|raise min_length|has only|lower and_rate"
+            assert re.match(rf"({who}) (is about|are about|compares|says nothing).* untrained\b.*({what})", str(error))
+    assert refused
+    assert "E1" not in refused
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in claims.CLAIMS if name[0] in "DC" or name in ("E4", "E5", "E7", "E8")]
+)
+def test_a_run_without_attention_says_so(name):
+    run = untrained(ExtendedSCAN(), "VED", 50)
+    with pytest.raises(ValueError, match=f"{name} is about networks with attention .*, but untrained is a VED"):
+        claims.measure(name, {"run": run, "ao": run})
 
 
 # ------------------------------------------------------------------------------------------------------------ reversed
@@ -441,7 +483,9 @@ def test_d4_words_that_look_back_are_told_apart(hiding):
 
 
 def test_d4_needs_the_words_it_is_about():
-    with pytest.raises(ValueError, match="unknown word 'and'"):
+    with pytest.raises(
+        ValueError, match=r'D4 is about "and", "twice", "left", but the task of untrained has no "and", only'
+    ):
         dynamics.offsets_of_words({"run": untrained(ExtendedSCAN(and_rate=0), "AO")})
 
 

@@ -37,5 +37,5 @@ def test_a_quick_chapter_marks_its_claims(root, tmp_path, chapter, verdicts):
     lines = cells["claims"].outputs[0].data["text/plain"].splitlines()[1:]
     found = [line.rsplit(" | ", 1)[1] for line in lines if line.startswith("  ")]
     assert len(found) >= verdicts
-    assert set(found) == {"not comparable (quick training)"}
+    assert set(found) == {"not comparable (a quick training, or below its accuracy bar)"}
     assert "networks trained here" in cells["ledger"].outputs[0].text

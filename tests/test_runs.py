@@ -105,6 +105,7 @@ def test_the_hash_changes_with_every_setting():
         "attention": "scaled_dot",
         "decoder_input": "predicted",
         "readout": "context",
+        "dropout": 0.1,
         "steps": 201,
         "batch_size": 65,
         "learning_rate": 0.03,
@@ -112,6 +113,8 @@ def test_the_hash_changes_with_every_setting():
         "final_rate": 0.03,
         "l2": 2e-4,
         "clip_norm": 2.0,
+        "bfloat16": True,
+        "label_smoothing": 0.1,
         "num_words": 3,
         "min_length": 2,
         "max_length": 3,
@@ -123,7 +126,7 @@ def test_the_hash_changes_with_every_setting():
             hashes.add(replace(TINY, **{part: changed}).hash)
     assert not others
     hashes.add(replace(TINY, task=Reversed(2, 1, 2)).hash)
-    assert len(hashes) == 18  # the tiny run, 16 settings, another task
+    assert len(hashes) == 21  # the tiny run, 19 settings, another task
 
 
 def test_the_hash_is_that_of_the_training_alone():
@@ -183,6 +186,11 @@ def test_the_registry_has_the_runs_of_the_chapters():
         "escan-ao-gru",
         "escan-aed-gru-and30",
         "escan-ao-gru-constant",
+        "translation-aed-gru",
+        "translation-ao-gru",
+        "translation-ved-gru",
+        "translation-aed-gru-catalogues",
+        "translation-aed-gru-verses",
     } <= set(runs.REGISTRY)
     assert not set(runs.REGISTRY) & set(runs.TRIED)
     assert len({config.hash for config in runs.REGISTRY.values()}) == len(runs.REGISTRY)
@@ -193,8 +201,22 @@ def test_the_registry_has_the_runs_of_the_chapters():
     assert runs.REGISTRY["reversed-aed-gru-varied"].task == Reversed(num_words=3, min_length=15, max_length=20)
     assert runs.REGISTRY["sort-aed-gru"].task == Sorted(num_words=8, min_length=8, max_length=12)
     for name, config in runs.REGISTRY.items():
+        if config.task.name == "translation":
+            assert config.accuracy_bar >= (0.55 if name == "translation-aed-gru" else 0.4)
+            continue
         lower = {"sort": 0.99, "escan": 0.98}.get(config.task.name, 0.999)
         assert config.accuracy_bar >= (0.99 if "-ved-" in name else lower)
+
+
+def test_translation_has_one_recipe():
+    """Of all architectures: what differs between them is theirs."""
+    configs = [config for name, config in runs.REGISTRY.items() if config.task.name == "translation"]
+    three = [config for config in configs if config.task.register is None]
+    assert len({config.train for config in three}) == 1
+    assert len({replace(config.model, architecture="AED") for config in three}) == 1
+    assert len({config.task.settings()["num_words"] for config in three}) == 1
+    assert len({replace(config.train, steps=1) for config in configs}) == 1
+    assert all(config.half_precision for config in configs)
 
 
 # ---- what is tried, without weights ------------------------------------------------------------------------------

@@ -531,6 +531,9 @@ def arguments():
         "top_weights_on": dict(attention=attention, steps=rng.integers(0, T, (M, S)), mask=target),
         "ranked_steps": dict(scores=rng.standard_normal((S, T)), rank=1),
         "peak_steps": dict(scores=rng.standard_normal((S, T))),
+        "entropy": dict(weights=attention),
+        "diagonal_distance": dict(weights=attention, source_lengths=lengths, target_lengths=np.full(M, S), mask=target),
+        "peak_drops": dict(scores=rng.standard_normal((S, T)), offsets=(1, 2)),
         "silhouette": dict(points=words, labels=np.arange(V) % 2),
         "nearest_centre_share": dict(points=words, labels=np.arange(V) % 2, centres=path),
         "mean_by_offset": dict(
@@ -631,7 +634,7 @@ def test_wrong_kind(function, argument):
 
 
 # Where one axis fewer is allowed, or broadcasts.
-FREE = {("softmax", "mask"), ("energy_ratio", "reference")}
+FREE = {("softmax", "mask"), ("energy_ratio", "reference"), ("entropy", "weights")}
 FREE |= {("distance_to_attention", "scores"), ("mean_by_offset", "mask")}
 FREE |= {("mean_absolute_cosine", "a"), ("mean_absolute_cosine", "b")}
 FREE |= {("principal_components", "point_sets"), ("explained_variance", "point_sets")}

@@ -129,6 +129,19 @@ def test_the_loss_is_the_mean_over_unpadded_words(task, bfloat16):
     assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
 
 
+def test_label_smoothing_deals_a_share_to_all_words_alike(task):
+    model, batch = new_model(task), task.sample(16, seed=0)
+    logs = model(batch).log_softmax(-1)[batch.target_mask]
+    right = logs.gather(1, batch.target[batch.target_mask][:, None])[:, 0]
+    expected = -(0.75 * right + 0.25 * logs.mean(1)).mean().item()
+    config = replace(RECIPE, label_smoothing=0.25)
+    loss = training.train_step(model, torch.optim.Adam(model.parameters()), batch, config)
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+    assert expected > -right.mean().item() * 1.01  # or the test could not tell
+    assert RECIPE.settings().keys() == replace(RECIPE, label_smoothing=0.0).settings().keys()
+    assert config.settings()["label_smoothing"] == 0.25
+
+
 def test_dropout_is_another_at_each_step_and_resumes(task, tmp_path):
     def trained(steps_at_a_time):
         model = EncoderDecoder(ModelConfig("AED", hidden_size=8, dropout=0.3), task, seed=0)
@@ -219,6 +232,7 @@ def test_the_optimiser_follows_the_schedule(task, tmp_path, warmup_steps):
         ({"clip_norm": -1}, "clip_norm must be greater than 0, got -1"),
         ({"final_rate": 1.5}, "final_rate must lie in 0 … 1, got 1.5"),
         ({"l2": -1e-4}, "l2 must be at least 0, got -0.0001"),
+        ({"label_smoothing": 1.0}, "label_smoothing must lie in 0 … 1, 1 excluded, got 1.0"),
     ],
 )
 def test_bad_recipes_are_named(settings, message):

@@ -216,8 +216,11 @@ def test_held_out_sets_are_the_splits():
     task = Translation(num_words=None)
     assert torch.equal(task.test_set().source, task.split("test").source)
     assert torch.equal(task.test_set(5).source, task.split("test").source[:5])
-    assert torch.equal(task.validation_set().source, task.split("validation").source)
-    assert len(task.validation_set(3)) == 3
+    split, watched = task.split("validation"), task.validation_set()
+    assert sorted(watched.source.tolist()) == sorted(split.source.tolist())
+    assert not torch.equal(watched.source, split.source)  # drawn from all of it: a split is in the order of a hash
+    assert torch.equal(task.validation_set(3).source, watched.source[:3])
+    assert torch.equal(task.validation_set(3).target, watched.target[:3])
 
 
 @pytest.mark.parametrize("size", [-3, 0, 2.0, True, "5"])

@@ -69,6 +69,13 @@ def _parser() -> argparse.ArgumentParser:
     results = command("claims", _claims, "measure every claim on the shipped runs and record it in data/results")
     results.add_argument("--check", action="store_true", help="compare with what is recorded, and write nothing")
     results.add_argument("--device", default="cpu")
+    measure = command(
+        "measure",
+        _measure,
+        "measure translation runs on the corpus's test split, and store what claims and figures need",
+    )
+    measure.add_argument("names", nargs="*", metavar="RUN", help="default: all that are shipped and have attention")
+    measure.add_argument("--device", default="cpu")
     accuracies = command("accuracies", _accuracies, "train the runs of which only the accuracy is kept, and record it")
     accuracies.add_argument("names", nargs="*", metavar="RUN", help="of these runs only; without any: all")
     accuracies.add_argument("--device", default="cpu")
@@ -78,6 +85,11 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--minutes", type=float, help="stop after so long; the same command goes on (default: the end)")
     sweep.add_argument("--list", action="store_true", help="show what there is to do, and do nothing")
     sweep.add_argument("--again", action="store_true", help="measure finished networks anew, and train nothing")
+    bleu = command(
+        "bleu", _bleu, "translate the test split, greedily and with a beam, and record BLEU and word accuracy"
+    )
+    bleu.add_argument("names", nargs="*", metavar="RUN", help="default: every translation run that is shipped")
+    bleu.add_argument("--device", default="cpu")
     test = commands.add_parser("test", parents=[root], help="lint, every test, and a new run of every chapter")
     test.add_argument("arguments", nargs="*", metavar="PYTEST-ARGUMENT", help="instead of the folders tests and book")
     test.set_defaults(command=_test)
@@ -143,7 +155,7 @@ def _verify(options: argparse.Namespace) -> int:
             continue
         failed += not result.passed
         word = "ok" if result.passed else "FAILED"
-        print(f"{word:6s} {name:36s} recorded {result.recorded:.4%}, measured {result.measured:.4%}")
+        print(f"{word:6s} {name:36s} {result}")
     return 1 if failed else 0
 
 
@@ -170,9 +182,34 @@ def _sweep(options: argparse.Namespace) -> int:
     return 0
 
 
+def _measure(options: argparse.Namespace) -> int:
+    from howattend import measured
+
+    names = options.names or [name for name in runs.manifest() if measured.is_measured(runs.config(name))]
+    if not names:
+        raise ValueError("no translation run is shipped; train one: python -m howattend train translation-aed-gru")
+    for name in names:
+        found = measured.measure(runs.load_run(name, options.device))
+        path = measured.path(name)
+        measured.save(found, path)
+        print(f"{path}: {found.pairs} pairs, word accuracy {found.accuracy:.2%}, {path.stat().st_size / 1e6:.1f} MB")
+    print(measured.write_lexicon(runs.config(measured.LEXICON_OF).task))
+    return 0
+
+
 def _accuracies(options: argparse.Namespace) -> int:
     recorded = runs.record_accuracies(options.names, device=options.device)
     print(recorded.drop(columns="config_hash").to_string(index=False))
+    return 0
+
+
+def _bleu(options: argparse.Namespace) -> int:
+    from howattend import evaluation
+
+    rows = evaluation.record(options.names, options.device)
+    shown = rows[(rows["lengths"] == evaluation.ALL) & (rows["register"] == evaluation.ALL)]
+    columns = ["run", "search", "pairs", "bleu", "low", "high", "accuracy", "known_accuracy"]
+    print(shown[columns].to_string(index=False, float_format="{:.4g}".format))
     return 0
 
 

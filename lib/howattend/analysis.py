@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from howattend import alignment, decomposition, training
+from howattend import alignment, decomposition, measured, training
 from howattend.models import EncoderDecoder, Trace
 from howattend.tasks import Batch, Task
 
@@ -80,6 +80,11 @@ class Run:
     def decoder_vectors(self) -> Tensor:
         """[M, S, n] what is decomposed: the decoder states, or the queries where attention learns them (V2)."""
         return self.trace.queries if self.learns_keys else self.trace.decoder_states
+
+    @cached_property
+    def measured(self) -> measured.Measured:
+        """Of a run of translation: what its test split gives, stored with the results or measured here."""
+        return measured.of(self)
 
     @cached_property
     def encoder(self) -> decomposition.Components:

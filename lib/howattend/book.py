@@ -89,13 +89,14 @@ def refresh(root: Path, names: Sequence[str] = (), *, workers: int | None = None
     """Execute the chapters with default parameters and write them back to book/, normalised; returns the changed names.
 
     A chapter that fails stays as it is, the others are still written; then BookError says where each failed. One thread
-    a kernel, whatever the number of chapters, so that a chapter refreshed alone gives the same last bits.
+    a kernel, whatever the number of chapters, so that a chapter refreshed alone gives the same last bits; and no cache,
+    so that what is committed does not depend on whether this machine has the translation corpus.
     """
     root = root.resolve()
     selected = _selected(root, names)
     inputs = notebooks.inputs_digest(root)  # before the execution: what is edited meanwhile must not pass as seen
     failures, changed = [], []
-    with _executed(root, selected, workers, {}, threads=1) as results:
+    with _executed(root, selected, workers, {}, threads=1, bare=True) as results:
         for name, executed, failure in results:
             if failure:
                 failures.append(failure)
@@ -222,8 +223,12 @@ def _executed(
     workers: int | None,
     parameters: Mapping[str, object],
     threads: int | None = None,
+    bare: bool = False,
 ) -> Iterator[Iterator[tuple[str, Path, str]]]:
-    """Executes chapters side by side; yields (name, executed notebook, failure or "") as each ends."""
+    """Executes chapters side by side; yields (name, executed notebook, failure or "") as each ends.
+
+    ``bare``: with an empty cache, as on a fresh machine.
+    """
     sources = {name: normalise(read(path)) for name, path in selected.items()}
     for name, notebook in sources.items():
         _check_parameters(name, notebook, parameters)
@@ -238,6 +243,8 @@ def _executed(
     ):
         print(f"executing {len(sources)} chapters, {workers} at a time", flush=True)
         work = Path(temporary)
+        if bare:
+            environment["HOWATTEND_CACHE"] = str(work / "cache")
         shutil.copytree(root / "book", work / "book")  # what a chapter should write beside itself stays out of the tree
 
         def start(name: str) -> subprocess.Popen:

@@ -24,9 +24,13 @@ KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "nam
 _LANGUAGE = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python", "pygments_lexer": "ipython3"}
 _NOTEBOOK_CHURN = {"papermill", "widgets", "vscode", "interpreter", "celltoolbar", "orig_nbformat"}
 _CELL_CHURN = {"papermill", "execution", "ExecuteTime", "collapsed", "scrolled", "trusted", "vscode"}
-_PICTURES = {("one-to-one", "fig-paths"): "one-to-one.png"}  # shown outside of their chapter
+_PICTURES = {  # shown outside of their chapter
+    ("one-to-one", "fig-paths"): "one-to-one.png",
+    ("model-features", "fig-three-tasks"): "three-tasks.png",
+}
 _PAPERMILL_TAGS = {"injected-parameters", "papermill-error-cell-tag"}
 _NOT_INPUTS = {"book.py", "notebooks.py", "__main__.py"}  # they change no output of a chapter
+_DATA = (".csv", ".json", ".npz", ".tsv")  # what chapters read of data/
 
 
 class BookError(RuntimeError):
@@ -142,13 +146,15 @@ def pictures(root: Path, name: str, notebook: NotebookNode) -> dict[Path, bytes]
 
 
 def inputs_digest(root: Path) -> str:
-    """sha256 over what can change a chapter's outputs: the library, the manifest of weights, the results.
+    """sha256 over what can change a chapter's outputs: the library, the manifest of weights, results, words, sentences.
 
     Line ends do not count, so that a checkout on Windows has the same digest.
     """
     library = [path for path in (root / "lib" / "howattend").rglob("*") if path.suffix in (".py", ".toml")]
     library = [path for path in library if path.parent.name != "howattend" or path.name not in _NOT_INPUTS]
-    data = [root / "data" / "weights" / "manifest.json", *(root / "data" / "results").glob("*.csv")]
+    data = [root / "data" / "weights" / "manifest.json"]
+    for folder in ("results", "sentences", "vocabularies"):
+        data += (path for path in (root / "data" / folder).rglob("*") if path.suffix in _DATA)
     digest = hashlib.sha256()
     for path in sorted((path for path in library + data if path.is_file()), key=lambda path: path.as_posix()):
         content = path.read_bytes().replace(b"\r\n", b"\n")

@@ -385,8 +385,8 @@ def offset_curves(
         near, heights = np.abs(offsets) <= reach, scores[s - 1] - np.nanmax(scores[s - 1])
         ax.plot(offsets[near], heights[near], ".-", color=colour, label=f"s = {s}")
         ax.axvline(predicted[s - 1], color=colour, linestyle=":", linewidth=2)
-        # Above the curves, whatever their range.
-        ax.plot(peaks[s - 1], 1.03, "v", color=colour, clip_on=False, transform=ax.get_xaxis_transform())
+        if abs(peaks[s - 1]) <= reach:  # above the curves, whatever their range
+            ax.plot(peaks[s - 1], 1.03, "v", color=colour, clip_on=False, transform=ax.get_xaxis_transform())
     ax.set_xlim(-reach - 0.2, reach + 0.2)
     ax.set_xticks(range(-reach, reach + 1))
     ax.set_xlabel("offset t − s")

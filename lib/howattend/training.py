@@ -31,6 +31,7 @@ class TrainConfig:
     peak. ``l2`` is λ in λ Σ‖w‖² over all parameters. Gradients are clipped to a global norm of ``clip_norm`` before L2
     is added. ``bfloat16`` computes the readout's matrix products in bfloat16 while training (weights
     and sums stay float32): faster, where the processor has it and a large vocabulary makes the readout the cost.
+    ``label_smoothing`` is the share of the target's probability that is dealt to all words alike.
     """
 
     steps: int = 5000
@@ -41,6 +42,7 @@ class TrainConfig:
     l2: float = 1e-4
     clip_norm: float = 1.0
     bfloat16: bool = field(default=False, metadata=ADDED)
+    label_smoothing: float = field(default=0.0, metadata=ADDED)
 
     def __post_init__(self) -> None:
         for name, lowest in (("steps", 1), ("batch_size", 1), ("warmup_steps", 0)):
@@ -54,6 +56,8 @@ class TrainConfig:
             raise ValueError(f"final_rate must lie in 0 … 1, got {self.final_rate!r}")
         if not self.l2 >= 0:
             raise ValueError(f"l2 must be at least 0, got {self.l2!r}")
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError(f"label_smoothing must lie in 0 … 1, 1 excluded, got {self.label_smoothing!r}")
 
     def settings(self) -> dict[str, object]:
         """As plain data, for the hash of a run's configuration."""
@@ -223,7 +227,8 @@ def train_step(
     mask = batch.target_mask
     contexts, states = model.decode(batch, mask=mask, dropout=random)
     with torch.autocast(states.device.type, torch.bfloat16, enabled=config.bfloat16):
-        loss = nn.functional.cross_entropy(model.readout(contexts, states), batch.target[mask])
+        logits = model.readout(contexts, states)
+        loss = nn.functional.cross_entropy(logits, batch.target[mask], label_smoothing=config.label_smoothing)
     adam.zero_grad(set_to_none=True)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 from howattend import files, runs
-from howattend.claims import causal, dynamics, escan, one_to_one, reversed, sort
-from howattend.claims.criteria import CRITERIA, Criterion, Measurement
+from howattend.claims import causal, dynamics, escan, one_to_one, reversed, sort, translation
+from howattend.claims.criteria import CRITERIA, NOT_COMPARABLE, VERDICTS, Criterion, Measurement, is_comparable
 from howattend.tables import Table
 
 Claim = Callable[[Mapping[str, runs.Run]], Measurement]
 
-_MODULES = (one_to_one, reversed, sort, escan, dynamics, causal)
+_MODULES = (one_to_one, reversed, sort, escan, dynamics, causal, translation)
 
 #: Every claim that is measured. A function takes the runs under the names of their parts: "run" is the one that the
 #: claim is about, others ("ao", "words8") are what it is compared with.
@@ -39,6 +40,8 @@ COLUMNS = ("claim", "run", "seed", "quantity", "value", "verdict", "accuracy", "
 def measure(claim: str, parts: Mapping[str, runs.Run]) -> Measurement:
     """One claim on runs given under the names of their parts.
 
+    It is not comparable where one of the runs was trained quickly or is below its accuracy bar.
+
     Raises ValueError for a claim that is not measured, a missing part, or a run that the claim says nothing about.
     """
     if claim not in CLAIMS:
@@ -46,7 +49,14 @@ def measure(claim: str, parts: Mapping[str, runs.Run]) -> Measurement:
     needed = {part for row in PLAN if row.claim == claim for part in row.parts}
     if missing := needed - parts.keys():
         raise ValueError(f"parts must hold a run for each of {sorted(needed)} of {claim}, missing {sorted(missing)}")
-    return CLAIMS[claim](parts)
+    found = CLAIMS[claim](parts)
+    name, value = next(iter(found.quantities.items()))
+    if math.isnan(value):
+        raise ValueError(
+            f"{claim} says nothing about {found.run}: its {name!r} is over nothing on this task's test set; choose "
+            "other settings of the task"
+        )
+    return replace(found, comparable=found.comparable and all(is_comparable(claim, parts[part]) for part in needed))
 
 
 def measure_plan(available: Mapping[str, runs.Run], plan: Iterable[Planned] = PLAN) -> list[Measurement]:
@@ -81,15 +91,8 @@ def tidy(measurements: Iterable[Measurement]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-NOT_COMPARABLE = "not comparable"
-#: What the verdict column holds, and how a chapter says it.
-VERDICTS = {
-    "True": "reproduced",
-    "False": "not reproduced",
-    "": "reported",
-    NOT_COMPARABLE: "not comparable (quick training)",
-}
-_MARKS = {"reproduced": "verdict-yes", "not reproduced": "verdict-no"}
+_GOOD, _BAD = "verdict-yes", "verdict-no"
+_MARKS = {"reproduced": _GOOD, "holds": _GOOD, "not reproduced": _BAD, "does not hold": _BAD}
 
 
 def summary(rows: pd.DataFrame) -> Table:
@@ -100,10 +103,12 @@ def summary(rows: pd.DataFrame) -> Table:
     for (claim, run), found in rows.groupby(["claim", "run"], sort=False):
         criterion = CRITERIA[claim]
         limits = criterion.limits.values()
-        heading = f"{claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper})"
+        heading = f"{claim}. {criterion.claim} (Fig. {criterion.figure}: {criterion.paper}) — reproduced if"
+        if criterion.origin == "ours":
+            heading = f"{claim}. {criterion.claim} — predicted"
         values = " · ".join(format_quantity(row.quantity, row.value, limits) for row in found.itertuples())
-        row = run, values, VERDICTS[found["verdict"].iloc[0]]
-        sections.setdefault(f"{heading} — reproduced if: {criterion.reproduced_if}", []).append(row)
+        row = run, values, criterion.say(found["verdict"].iloc[0])
+        sections.setdefault(f"{heading}: {criterion.reproduced_if}", []).append(row)
     return Table(("run", "measured", "verdict"), sections, _MARKS)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from howattend.analysis import Run, first_steps
 from howattend.claims.criteria import CRITERIA, Measurement
 from howattend.claims.dynamics import twice_clusters
-from howattend.claims.escan import task_of
+from howattend.claims.escan import some, suited, task_of
 from howattend.claims.shared import Runs
 from howattend.interventions import Edit, decode_with, remove, shift, swap_word
 from howattend.tasks import Batch, Kind
@@ -40,8 +40,10 @@ class Decoded:
 
 
 def pairs(run: Run) -> Batch:
-    """The first ``PAIRS`` pairs of the test set with T = S, on the CPU."""
+    """The first ``PAIRS`` pairs of the test set with T = S, on the CPU; ValueError where there is none."""
     same = task_of(run).same_length(run.test).nonzero()[:, 0]
+    if not len(same):
+        raise ValueError(f"C1–C8 are about pairs with T = S, and the test set of {run.name} has none: lower and_rate")
     return run.test[same[:PAIRS]]
 
 
@@ -77,7 +79,7 @@ class Occurrences:
 
 def twice(run: Run, batch: Batch) -> Occurrences:
     """ "twice" at t = s of its phrase's second output, at common steps."""
-    return _occurrences(run, batch, task_of(run).twice_on_diagonal(batch))
+    return _occurrences(run, '"V twice"', task_of(run).twice_on_diagonal(batch), batch)
 
 
 def turns(run: Run, batch: Batch, direction: str = "left") -> Occurrences:
@@ -88,31 +90,31 @@ def turns(run: Run, batch: Batch, direction: str = "left") -> Occurrences:
     found = torch.zeros_like(here)
     # The output at s − 1 comes from the direction at s.
     found[:, 1:steps] = here[:, 1:steps] & (batch.alignment[:, : steps - 1] == torch.arange(1, steps))
-    return _occurrences(run, batch, found)
+    return _occurrences(run, f'"V {direction}"', found, batch)
 
 
-def _occurrences(run: Run, batch: Batch, mask: Tensor) -> Occurrences:
-    rows, steps = first_steps(mask, min(run.encoder_steps, run.decoder_steps)).nonzero(as_tuple=True)
-    if not len(rows):
-        raise ValueError(f"the test set of {run.name} has no such phrase in a pair with T = S: use the shipped task")
+def _occurrences(run: Run, what: str, mask: Tensor, batch: Batch) -> Occurrences:
+    common = first_steps(mask, min(run.encoder_steps, run.decoder_steps))
+    rows, steps = some(common, run, "this prediction", f"{what} where T = S").nonzero(as_tuple=True)
     return Occurrences(rows, steps, task_of(run).parse(batch).verb[rows, steps], batch.source.shape)
+
+
+def _action_of(run: Run) -> dict[int, int]:
+    """Each verb's word id, and its action's."""
+    task = task_of(run)
+    return {task.source_vocabulary.id(verb): task.target_vocabulary.id(task.actions[verb]) for verb in task.verbs}
 
 
 def other_verbs(run: Run, found: Occurrences) -> Iterator[tuple[int, int, Tensor]]:
     """Each verb of the task: its id, its action's, and which of the occurrences [P] have another one."""
-    task = task_of(run)
-    for verb in task.verbs:
-        word = task.source_vocabulary.id(verb)
-        yield word, task.target_vocabulary.id(task.actions[verb]), found.verbs != word
+    for verb, action in _action_of(run).items():
+        yield verb, action, found.verbs != verb
 
 
 def _actions(run: Run, verbs: Tensor) -> Tensor:
     """The actions' word ids of verbs' word ids."""
-    task = task_of(run)
-    table = torch.zeros(len(task.source_vocabulary), dtype=torch.int64)
-    for verb in task.verbs:
-        table[task.source_vocabulary.id(verb)] = task.target_vocabulary.id(task.actions[verb])
-    return table[verbs]
+    known = _action_of(run)
+    return torch.tensor([known[verb] for verb in verbs.tolist()])
 
 
 def share(truths: Tensor | Sequence[Tensor]) -> float:
@@ -167,6 +169,7 @@ def feeding(found: Occurrences, action: int, chosen: Tensor, batch: Batch) -> Ba
 def twice_shows(runs: Runs) -> Measurement:
     """C1: without χ_twice the second output attends to "twice" in AO."""
     run, limits = runs["run"], CRITERIA["C1"].limits
+    suited(run, "C1", ["twice"])
     batch = pairs(run)
     found, before = twice(run, batch), decode(run, batch)
     after = decode(run, batch, without_twice(run, batch, found))
@@ -186,6 +189,7 @@ def twice_shows(runs: Runs) -> Measurement:
 def twice_is_read(runs: Runs) -> Measurement:
     """C2: "twice" with another verb's input component is attended and read as that verb in AO."""
     run, limit = runs["run"], CRITERIA["C2"].limits["share"]
+    suited(run, "C2", ["twice"], verbs=2)
     batch = pairs(run)
     found = twice(run, batch)
     attends, says, stays = [], [], []
@@ -206,6 +210,7 @@ def twice_is_read(runs: Runs) -> Measurement:
 def where_it_is_read(runs: Runs) -> Measurement:
     """C3: another verb before "twice" changes the second output of AO, and not that of AED."""
     run, limits = runs["run"], CRITERIA["C3"].limits
+    suited(run, "C3", ["twice"], verbs=2)
     batch = pairs(run)
     found, before = twice(run, batch), decode(run, batch)
     on_twice = found.at(before.attended) == found.steps
@@ -234,6 +239,7 @@ def where_it_is_read(runs: Runs) -> Measurement:
 def cluster_is_read(runs: Runs) -> Measurement:
     """C4: "twice" in another verb's cluster is read as that verb in AED."""
     run, limit = runs["run"], CRITERIA["C4"].limits["share"]
+    suited(run, "C4", ["twice"], verbs=2)
     batch = pairs(run)
     found, before = twice(run, batch), decode(run, batch)
     on_twice = found.at(before.attended) == found.steps
@@ -257,6 +263,7 @@ def cluster_is_read(runs: Runs) -> Measurement:
 def fed_word_is_not_repeated(runs: Runs) -> Measurement:
     """C5: another verb's action fed as the first output does not change the second."""
     run = runs["run"]
+    suited(run, "C5", ["twice"], verbs=2)
     batch = pairs(run)
     found, before = twice(run, batch), decode(run, batch, decoder_input="teacher")
     stays, repeats = [], []
@@ -271,7 +278,7 @@ def fed_word_is_not_repeated(runs: Runs) -> Measurement:
 def left_hides(runs: Runs) -> Measurement:
     """C6: "left" with the input component of "twice" leaves the first output to the verb in AO."""
     run, limits = runs["run"], CRITERIA["C6"].limits
-    batch, words = pairs(run), task_of(run).source_vocabulary
+    words, batch = suited(run, "C6", ["twice", "left"]).source_vocabulary, pairs(run)
     found, before = turns(run, batch), decode(run, batch)
     after = decode(run, batch, swap_word(run.encoder, words.id("left"), words.id("twice"), found.mask()))
     was, now = (share(found.at(each.attended, -1) == found.steps - 1) for each in (before, after))
@@ -294,6 +301,7 @@ def _accuracy(found: Decoded, batch: Batch, mask: Tensor) -> float:
 def deltas_matter(runs: Runs) -> Measurement:
     """C7: without its deltas AED makes mistakes, AO goes on as before."""
     run, limits = runs["run"], CRITERIA["C7"].limits
+    suited(run, "C7", ["twice"])
     batch = pairs(run)
     mask = first_steps(batch.target_mask, run.decoder_steps)
     before, after = decode(run, batch), decode(run, batch, remove(run.encoder, "delta"))
@@ -314,6 +322,7 @@ def deltas_matter(runs: Runs) -> Measurement:
 def place_is_lost(runs: Runs) -> Measurement:
     """C8: without μ^E outputs find neither their words nor their phrases, which they find with it."""
     run, limits = runs["run"], CRITERIA["C8"].limits
+    suited(run, "C8")
     batch = pairs(run)
     phrases = task_of(run).parse(batch).at(batch.alignment)
     mask = first_steps(batch.target_mask, run.decoder_steps) & (phrases.start >= 0)

@@ -9,7 +9,7 @@ from torch import Tensor
 from howattend import statistics
 from howattend.analysis import Run, array
 from howattend.claims.criteria import CRITERIA, Measurement
-from howattend.claims.escan import task_of
+from howattend.claims.escan import some, suited, task_of
 from howattend.claims.shared import Runs
 from howattend.tasks import Kind, Role
 
@@ -33,9 +33,15 @@ def twice_clusters(run: Run, mask: Tensor) -> tuple[np.ndarray, np.ndarray, np.n
     return array(components[rows, steps]), array(components[rows, steps - 1]), array(phrases.verb[rows, steps])
 
 
-def _clusters(run: Run, mask: Tensor) -> dict[str, float]:
+def _clusters(run: Run, claim: str, mask: Tensor) -> dict[str, float]:
+    suited(run, claim, ["twice"], verbs=2)
     twice, before, verbs = twice_clusters(run, mask)
-    found, labels = np.unique(verbs, return_inverse=True)
+    found, labels, counts = np.unique(verbs, return_inverse=True, return_counts=True)
+    if len(found) < 2 or counts.min() < 2:
+        raise ValueError(
+            f'{claim} is about "twice" behind two verbs or more, at least twice behind each, and the test set of '
+            f"{run.name} has {', '.join(map(str, counts)) or 'none'}: choose other phrases or lengths, or a larger set"
+        )
     centres = np.stack([before[verbs == verb].mean(0) for verb in found])
     return {
         "silhouette": statistics.silhouette(twice, labels),
@@ -49,7 +55,7 @@ def twice_splits(runs: Runs) -> Measurement:
     A verb's own is the mean of χ_v + Δh_{t−1} over the occurrences of the verb before "twice".
     """
     run, limits = runs["run"], CRITERIA["D1"].limits
-    found, every = (_clusters(run, mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
+    found, every = (_clusters(run, "D1", mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
     verdict = found["silhouette"] >= limits["silhouette"] and found["own verb nearest"] >= limits["nearest"]
     return Measurement.of("D1", run, verdict, found | {f"{name}, all steps": value for name, value in every.items()})
 
@@ -57,7 +63,7 @@ def twice_splits(runs: Runs) -> Measurement:
 def twice_is_one(runs: Runs) -> Measurement:
     """D2: AO's do not, since its states know nothing of other words."""
     run = runs["run"]
-    found, every = (_clusters(run, mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
+    found, every = (_clusters(run, "D2", mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
     quantities = found | {f"{name}, all steps": value for name, value in every.items()}
     return Measurement.of("D2", run, found["silhouette"] <= CRITERIA["D2"].limits["silhouette"], quantities)
 
@@ -81,9 +87,9 @@ def twice_hides(runs: Runs) -> Measurement:
     Over the pairs with T = S, as in Fig. 6b; the first value is the lowest of the three shares.
     """
     run = runs["run"]
-    task, steps = task_of(run), min(run.encoder_steps, run.decoder_steps)
+    task, steps = suited(run, "D3", ["twice"]), min(run.encoder_steps, run.decoder_steps)
     on_diagonal = task.twice_on_diagonal(run.test)[:, :steps] & task.same_length(run.test)[:, None]
-    chosen = array(on_diagonal)
+    chosen = array(some(on_diagonal, run, "D3", '"twice" at t = s, where T = S'))
     diagonal = np.arange(steps)
     dots = temporal_dots(run)[:, diagonal, diagonal]
     temporal = run.decoder_path[:steps] @ run.encoder_path.T
@@ -108,6 +114,9 @@ def twice_hides(runs: Runs) -> Measurement:
 def offsets_of_words(runs: Runs) -> Measurement:
     """D4: μ^D_s·(χ^E_x + Δh^E_t) by offset: "and" and "twice" negative at each, "left" negative at 0 and rising."""
     run, limits = runs["run"], CRITERIA["D4"].limits
+    words = suited(run, "D4", ["and", "twice", "left"]).source_vocabulary
+    for word in ("and", "twice", "left"):
+        some(run.common_encoder_mask & (run.test.source == words.id(word)), run, "D4", f'"{word}"')
     profiles = {word: offset_profile(run, word) for word in ("and", "twice", "left")}
     there = np.isfinite(profiles["left"])
     line = statistics.fit_line(OFFSETS[there], profiles["left"][there])

@@ -6,6 +6,8 @@ word included stands beside ("all steps").
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -25,6 +27,41 @@ def task_of(run: Run) -> ExtendedSCAN:
     if not isinstance(run.task, ExtendedSCAN):
         raise ValueError(f"run must be one of extended SCAN, but {run.name} is of the task {run.task.name!r}")
     return run.task
+
+
+def suited(run: Run, claim: str, words: Sequence[str] = (), verbs: int = 1) -> ExtendedSCAN:
+    """The task of a run that a claim on attention, and on these words and so many verbs, can be measured on.
+
+    ValueError, with what the task lacks, where it cannot: a task's settings choose its words.
+    """
+    task = task_of(run)
+    if not run.config.model.has_attention:
+        raise ValueError(f"{claim} is about networks with attention (AED, AO), but {run.name} is a {run.architecture}")
+    if lacking := [word for word in words if word not in task.source_vocabulary]:
+        known = [task.source_vocabulary.words[index] for index in task.source_vocabulary.content_ids]
+        raise ValueError(
+            f"{claim} is about {_quoted(words)}, but the task of {run.name} has no {_quoted(lacking)}, only "
+            f"{', '.join(known)}: choose other phrases, directions or and_rate"
+        )
+    if len(task.verbs) < verbs:
+        raise ValueError(
+            f"{claim} compares verbs and needs {verbs}, but the task of {run.name} has only {', '.join(task.verbs)}"
+        )
+    return task
+
+
+def some(mask: Tensor, run: Run, claim: str, what: str) -> Tensor:
+    """The same mask; ValueError where nothing of the run's test set is what the claim is about."""
+    if not bool(mask.any()):
+        raise ValueError(
+            f"{claim} is about {what}, and the test set of {run.name} has none at its common steps "
+            f"({run.encoder_steps} source, {run.decoder_steps} target steps): choose other phrases, lengths or and_rate"
+        )
+    return mask
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words)
 
 
 def accuracy(runs: Runs) -> Measurement:
@@ -62,6 +99,7 @@ def three_terms(runs: Runs) -> Measurement:
 def variance_drop(runs: Runs) -> Measurement:
     """E4: how much of the variance of a word's states its step explains."""
     run = runs["run"]
+    suited(run, "E4")
     value, every = (mean_variance_drop(run, mask) for mask in (run.common_encoder_mask, run.trace.encoder_mask))
     limit = CRITERIA["E4"].limits[run.architecture.lower()]
     return Measurement.of("E4", run, value >= limit, {"variance drop": value, "variance drop, all steps": every})
@@ -76,8 +114,13 @@ def offset_peaks(runs: Runs) -> Measurement:
     is its trend, from the first common step to the last. Where it moves less, the row is reported without a verdict.
     """
     run, limits = runs["run"], CRITERIA["E5"].limits
-    task = task_of(run)
+    task = suited(run, "E5")
     predicted = task.mean_offsets().mean[: run.decoder_steps]
+    if len(predicted) < 3 or np.ptp(predicted) == 0:
+        raise ValueError(
+            f"E5 is about a prediction that moves, over at least three common steps, but that of {run.name} goes from "
+            f"{predicted[0]:.2f} to {predicted[-1]:.2f} over {len(predicted)}: raise min_length or and_rate"
+        )
     steps = np.arange(run.decoder_steps)
     peaks = statistics.peak_steps(run.decoder_path @ run.encoder_path.T) - steps
     line = statistics.fit_line(predicted, peaks)
@@ -119,8 +162,8 @@ def readout_dictionary(runs: Runs) -> Measurement:
 
 def _ends(run: Run, mask: Tensor) -> dict[str, float]:
     """Of the masked outputs of phrases of several words: the shares that attend to the phrase's end, to their word."""
-    of_outputs = task_of(run).parse(run.test).at(run.test.alignment)
-    counted = array(mask & (of_outputs.words > 1))
+    of_outputs = suited(run, "E7").parse(run.test).at(run.test.alignment)
+    counted = array(some(mask & (of_outputs.words > 1), run, "E7", "outputs of phrases of several words"))
     attention = array(run.trace.attention)
     return {
         "last word": statistics.top_weights_on(attention, array(of_outputs.end), counted),
@@ -151,10 +194,11 @@ def word_before_twice(runs: Runs) -> Measurement:
     The share over all pairs stands beside, and the share that attends to the word before "twice", wherever it is.
     """
     run = runs["run"]
-    task, attention = task_of(run), array(run.trace.attention)
-    second = task.second_outputs(run.test)
+    task = suited(run, "E8", ["twice"])
+    second, attention = task.second_outputs(run.test), array(run.trace.attention)
     before = torch.arange(second.shape[1]).expand(second.shape) - 1
     same = task.same_length(run.test)[:, None]
+    some(second & same & run.common_decoder_mask, run, "E8", 'second outputs of "V twice" where T = S')
 
     def share(steps: Tensor, mask: Tensor) -> float:
         return statistics.top_weights_on(attention, array(steps), array(second & mask))

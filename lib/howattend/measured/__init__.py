@@ -10,14 +10,16 @@ with the results (``python -m howattend measure`` writes it).
     found.temporal_scores         # [S, T] μ^D_s·μ^E_t
 """
 
-from howattend.measured.lexicon import lexicon, lexicon_path, read_lexicon
-from howattend.measured.passes import measure, measure_batches
+from howattend.measured.dictionary import LEXICON_OF, lexicon, lexicon_path, read_lexicon, write_lexicon
+from howattend.measured.passes import is_measured, measure, measure_batches
 from howattend.measured.results import COMMON_SHARE, Measured
 from howattend.measured.store import load, obtain, of, path, save, stored
 
 __all__ = [
     "COMMON_SHARE",
+    "LEXICON_OF",
     "Measured",
+    "is_measured",
     "lexicon",
     "lexicon_path",
     "load",
@@ -29,4 +31,5 @@ __all__ = [
     "read_lexicon",
     "save",
     "stored",
+    "write_lexicon",
 ]

@@ -10,24 +10,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from tqdm import tqdm
 
 from howattend import alignment, statistics
 from howattend._progress import bar_options
 from howattend.decomposition import Components, StreamingDecomposition
-from howattend.measured.lexicon import aligned_steps
-from howattend.measured.results import ALL, WEIGHTS, WORDS, Measured, common_steps
+from howattend.measured.dictionary import aligned_steps
+from howattend.measured.results import ALL, WEIGHTS, WORDS, Measured, common_steps, with_word
 from howattend.models import EncoderDecoder, Trace
 from howattend.tasks import Batch, Translation
 from howattend.tasks.batch import length_mask
 
 if TYPE_CHECKING:
     from howattend.analysis import Run
+    from howattend.runs import RunConfig
 
-CHUNK = 256  # pairs a batch: their logits, the largest part of a trace, take 100 MB with 6000 words
+CHUNK = 128  # pairs a batch: their logits, the largest part of a trace, take 50 MB with 6000 words
 
 # A word's variance relative to its states' mean square: below it the states are equal up to rounding.
 _NO_VARIANCE = 1e-12
+
+
+def is_measured(config: RunConfig) -> bool:
+    """Whether a run is one that is measured here: of translation, with dot-product attention (no VED)."""
+    has_scores = config.model.has_attention and config.model.attention == "dot"
+    return isinstance(config.task, Translation) and has_scores
 
 
 def measure(run: Run, *, progress: bool = True) -> Measured:
@@ -35,12 +43,10 @@ def measure(run: Run, *, progress: bool = True) -> Measured:
 
     ValueError for a run of another task, or without dot-product attention (VED).
     """
-    if not isinstance(run.task, Translation):
-        raise ValueError(f"run must be of the translation task, but {run.name} is of the task {run.task.name!r}")
+    require_measured(run)
     test = run.test
-    found = measure_batches(
-        run, [test[start : start + CHUNK] for start in range(0, len(test), CHUNK)], progress=progress
-    )
+    by_length = test.target_lengths.argsort(stable=True)  # so that batches are short, or long, and little is padding
+    found = measure_batches(run, [test[rows] for rows in by_length.split(CHUNK)], progress=progress)
     train = run.task.split("train")
     means = alignment.offsets(aligned_steps(train))
     steps = np.arange(1, train.target.shape[1] + 1)
@@ -51,16 +57,12 @@ def measure(run: Run, *, progress: bool = True) -> Measured:
 
 @torch.no_grad()
 def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True) -> Measured:
-    """The same on batches of any pairs, padded to the task's steps, without what is said of the training split.
+    """The same on batches of any pairs of the task, without what is said of the training split.
 
     One batch is held at a time. They are gone through twice, so a list or an object that makes them anew is needed, no
     generator.
     """
-    if run.config.model.attention != "dot" or run.model.attention is None:
-        raise ValueError(
-            f"run must have dot-product attention, on states themselves, but {run.name} is "
-            f"{run.architecture} with {run.config.model.attention!r} attention: its scores are no sum of the nine terms"
-        )
+    require_measured(run)
     first = _Components(run)
     for trace, batch in _traces(run, batches, "components", progress):
         first.add(trace, batch)
@@ -79,6 +81,8 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
         accuracy=first.right / first.outputs,
         encoder=_stored(first.encoder.components()),
         decoder=_stored(first.decoder.components()),
+        encoder_words=first.words_alone("encoder"),
+        decoder_words=first.words_alone("decoder"),
         encoder_counts=first.encoder_counts.cpu().numpy(),
         decoder_counts=first.decoder_counts.cpu().numpy(),
         length_counts=first.length_counts.numpy(),
@@ -90,6 +94,15 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
         aligned=np.full(run.task.target_steps, np.nan),
         aligned_counts=np.zeros(run.task.target_steps, np.int64),
     )
+
+
+def require_measured(run: Run) -> None:
+    """ValueError for a run that is not measured here."""
+    if not is_measured(run.config):
+        raise ValueError(
+            f"run must be of translation with dot-product attention, but {run.name} is of {run.task.name}, "
+            f"{run.architecture} with attention {run.config.model.attention!r}"
+        )
 
 
 def weights_hash(model: EncoderDecoder) -> str:
@@ -104,8 +117,8 @@ def weights_hash(model: EncoderDecoder) -> str:
 def _traces(run: Run, batches: Iterable[Batch], what: str, progress: bool) -> Iterator[tuple[Trace, Batch]]:
     """Each batch with its trace under teacher forcing, as translation is trained and judged."""
     for batch in tqdm(batches, desc=f"{run.name}: {what}", unit="batch", **bar_options(progress)):
-        on_device = batch.to(run.device)
-        yield run.model.trace(on_device, "teacher"), on_device
+        trimmed = batch.trimmed().to(run.device)
+        yield run.model.trace(trimmed, "teacher"), trimmed
 
 
 def _stored(components: Components) -> Components:
@@ -130,21 +143,41 @@ class _Components:
         self.words = len(task.source_vocabulary), len(task.target_vocabulary)
         self.encoder = StreamingDecomposition(self.steps[0], self.words[0], size)
         self.decoder = StreamingDecomposition(self.steps[1], self.words[1], size)
+        self.sums = {
+            side: torch.zeros(steps, size, dtype=torch.float64, device=run.device)
+            for side, steps in zip(("encoder", "decoder"), self.steps, strict=True)
+        }
         self.encoder_counts = torch.zeros(self.words[0], self.steps[0], dtype=torch.int64, device=run.device)
         self.decoder_counts = torch.zeros(self.words[1], self.steps[1], dtype=torch.int64, device=run.device)
         self.length_counts = torch.zeros(self.steps[0] + 1, self.steps[1] + 1, dtype=torch.int64)
         self.pairs = self.right = self.outputs = 0
 
     def add(self, trace: Trace, batch: Batch) -> None:
-        self.encoder.update(trace.encoder_states, trace.encoder_tokens, trace.encoder_mask)
-        self.decoder.update(trace.decoder_states, trace.decoder_tokens, trace.decoder_mask)
-        self.encoder_counts += _counts(trace.encoder_tokens, trace.encoder_mask, self.words[0])
-        self.decoder_counts += _counts(trace.decoder_tokens, trace.decoder_mask, self.words[1])
+        for side, steps in zip(("encoder", "decoder"), self.steps, strict=True):
+            states, tokens, mask = (getattr(trace, f"{side}_{part}") for part in ("states", "tokens", "mask"))
+            self.sums[side][: states.shape[1]] += (states.double() * _word_mask(mask)[..., None]).sum(0)
+            rest = steps - states.shape[1]
+            tokens, mask = pad(tokens, (0, rest)), pad(mask, (0, rest))
+            getattr(self, side).update(pad(states, (0, 0, 0, rest)), tokens, mask)
+            counts = getattr(self, f"{side}_counts")
+            counts += _counts(tokens, mask, len(counts))
         lengths = (batch.source_lengths * (self.steps[1] + 1) + batch.target_lengths).cpu()
         self.length_counts += torch.bincount(lengths, minlength=self.length_counts.numel()).view_as(self.length_counts)
         self.pairs += len(batch)
         self.right += int(((trace.logits.argmax(-1) == batch.target) & trace.decoder_mask).sum())
         self.outputs += int(trace.decoder_mask.sum())
+
+    def words_alone(self, side: str) -> np.ndarray:
+        """The mean state [steps, n] at each step over words, in float32."""
+        counts = with_word(self.length_counts.numpy().sum(1 if side == "encoder" else 0))
+        means = self.sums[side].cpu().numpy() / np.where(counts > 0, counts, np.nan)[:, None]
+        return means.astype(np.float32)
+
+
+def _first_steps(components: Components, steps: int) -> Components:
+    """The same of the first steps only."""
+    counts = components.step_counts[:steps], components.word_counts
+    return Components(components.temporal[:steps], components.input, None, *counts)
 
 
 def _counts(tokens: Tensor, mask: Tensor, words: int) -> Tensor:
@@ -170,29 +203,32 @@ class _Rest:
 
     def add(self, trace: Trace) -> None:
         self.pairs += len(trace)
+        _, target_steps, source_steps = trace.scores.shape
+        encoder, decoder = _first_steps(self.encoder, source_steps), _first_steps(self.decoder, target_steps)
         outputs = [_word_mask(trace.decoder_mask), trace.decoder_mask]
         for rows in (WORDS, ALL):
-            self.term_sums[rows] += alignment.share_sums(self.decoder, self.encoder, trace, outputs[rows])
+            self.term_sums[rows, :, :target_steps] += alignment.share_sums(decoder, encoder, trace, outputs[rows])
         self._add_distances(trace, [mask.cpu().numpy() for mask in outputs])
         words = _word_mask(trace.encoder_mask)
         words[:, self.common :] = False
-        delta = self.encoder.delta_of(trace.encoder_states, trace.encoder_tokens, trace.encoder_mask)
+        delta = encoder.delta_of(trace.encoder_states, trace.encoder_tokens, trace.encoder_mask)
         for part, mask in zip(self.occurrences, (words, trace.encoder_mask), strict=True):
-            part.add(trace.encoder_states, self.encoder.temporal, delta, trace.encoder_tokens, mask)
+            part.add(trace.encoder_states, encoder.temporal, delta, trace.encoder_tokens, mask)
 
     def _add_distances(self, trace: Trace, outputs: list[np.ndarray]) -> None:
         source = trace.encoder_mask.cpu().numpy()
         lengths = source.sum(1), outputs[ALL].sum(1)
         shape = trace.scores.shape
+        temporal = self.temporal[: shape[1], : shape[2]]
         weights = {
             "attention": trace.attention.cpu().numpy(),
-            "temporal": statistics.softmax(np.broadcast_to(self.temporal, shape), source[:, None]),
+            "temporal": statistics.softmax(np.broadcast_to(temporal, shape), source[:, None]),
             "shuffled": np.broadcast_to((source / source.sum(1, keepdims=True))[:, None], shape),
         }
         for kind, name in enumerate(WEIGHTS):
             distances = statistics.diagonal_distance(weights[name], *lengths, outputs[ALL])
             for rows in (WORDS, ALL):
-                self.distance_sums[rows, kind] += np.where(outputs[rows], distances, 0).sum(0)
+                self.distance_sums[rows, kind, : shape[1]] += np.where(outputs[rows], distances, 0).sum(0)
 
 
 @dataclass
@@ -207,10 +243,8 @@ class _Moments:
         self.squares.index_add_(0, words, rows.square().sum(1))
 
     def variances(self, counts: Tensor) -> Tensor:
-        """Total variance [V] (trace of the covariance), NaN below 2 occurrences."""
-        mean_square = self.squares / counts
-        variance = mean_square - (self.total / counts[:, None]).square().sum(1)
-        return torch.where((counts < 2) | (variance <= _NO_VARIANCE * mean_square), torch.nan, variance)
+        """Total variance [V] (trace of the covariance) of so many vectors."""
+        return (self.squares / counts - (self.total / counts[:, None]).square().sum(1)).clamp(min=0)
 
 
 class _Occurrences:
@@ -235,8 +269,10 @@ class _Occurrences:
         self.delta += float(delta[mask].double().square().sum())
 
     def variances(self) -> np.ndarray:
-        """var h and var(h − μ) [2, V]."""
-        return torch.stack([part.variances(self.counts) for part in (self.states, self.rest)]).cpu().numpy()
+        """var h and var(h − μ) [2, V], NaN below 2 occurrences or where a word's states are equal up to rounding."""
+        both = torch.stack([part.variances(self.counts) for part in (self.states, self.rest)])
+        equal = both[0] <= _NO_VARIANCE * self.states.squares / self.counts
+        return both.masked_fill((self.counts < 2) | equal, torch.nan).cpu().numpy()
 
     def delta_share(self) -> float:
         """Σ‖Δh‖² / Σ‖h − mean‖²."""

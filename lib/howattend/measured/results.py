@@ -45,6 +45,10 @@ class Measured:
     """[V, T] int64, occurrences of each source word at each step."""
     decoder_counts: np.ndarray
     """[V, S] int64, of each word fed to the decoder."""
+    encoder_words: np.ndarray
+    """[T, n], mean encoder state at each step over words alone: μ^E without ends of sentence. NaN where none is."""
+    decoder_words: np.ndarray
+    """[S, n], mean decoder state at each step over the outputs that are words."""
     length_counts: np.ndarray
     """[T + 1, S + 1] int64, pairs of each source and target length, ends of sentence included."""
     term_sums: np.ndarray
@@ -101,6 +105,11 @@ class Measured:
     def common_scores(self) -> np.ndarray:
         """The same at common steps only, [decoder_steps, encoder_steps]."""
         return self.temporal_scores[: self.decoder_steps, : self.encoder_steps]
+
+    @property
+    def word_scores(self) -> np.ndarray:
+        """The same at common steps [decoder_steps, encoder_steps], of means without ends of sentence."""
+        return self.decoder_words[: self.decoder_steps] @ self.encoder_words[: self.encoder_steps].T
 
     # ---- Fig. 5a: the nine terms ------------------------------------------------------------------------------------
 
@@ -165,7 +174,7 @@ class Measured:
         if weights not in WEIGHTS:
             raise ValueError(f"weights must be one of {', '.join(map(repr, WEIGHTS))}, got {weights!r}")
         lengths = self.length_counts.sum(0)
-        counts = _with_word(lengths) if rows == WORDS else _reaching(lengths)[1:]
+        counts = with_word(lengths) if rows == WORDS else _reaching(lengths)[1:]
         return self.distance_sums[rows, WEIGHTS.index(weights)], counts
 
 
@@ -174,11 +183,11 @@ def _reaching(lengths: np.ndarray) -> np.ndarray:
     return lengths[::-1].cumsum()[::-1]
 
 
-def _with_word(lengths: np.ndarray) -> np.ndarray:
+def with_word(lengths: np.ndarray) -> np.ndarray:
     """How many sentences have a word, not their end, at each step [steps]."""
     return np.append(_reaching(lengths)[2:], 0)
 
 
 def common_steps(lengths: np.ndarray) -> int:
     """How many steps are common, from the numbers of sentences of each length [steps + 1]."""
-    return int((_with_word(lengths) >= COMMON_SHARE * lengths.sum()).sum())
+    return int((with_word(lengths) >= COMMON_SHARE * lengths.sum()).sum())

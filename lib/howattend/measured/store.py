@@ -13,7 +13,7 @@ import numpy as np
 
 from howattend import files
 from howattend.decomposition import Components
-from howattend.measured.passes import measure, weights_hash
+from howattend.measured.passes import measure, require_measured, weights_hash
 from howattend.measured.results import Measured
 from howattend.tasks import corpora
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 _FORMAT = 1  # of the file
 _PLAIN = ("run", "seed", "config_hash", "weights_hash", "accuracy", "length_ratio")
-_ARRAYS = ("length_counts", "term_sums", "distance_sums", "variances", "delta_shares", "aligned", "aligned_counts")
+_ARRAYS = (
+    *("encoder_words", "decoder_words", "length_counts", "term_sums", "distance_sums", "variances", "delta_shares"),
+    *("aligned", "aligned_counts"),
+)
 _SIDES = ("encoder", "decoder")
 
 #: How far two measurements of the same weights may be apart: shares of an array's largest magnitude, and of accuracy
@@ -43,8 +46,8 @@ def save(found: Measured, path: Path) -> None:
     for side in _SIDES:
         components, counts = getattr(found, side), getattr(found, f"{side}_counts")
         words = np.flatnonzero(components.word_counts)
-        plain[f"{side}_words"] = len(components.word_counts)
-        arrays[f"{side}_words"] = words.astype(np.int32)
+        plain[f"{side}_size"] = len(components.word_counts)
+        arrays[f"{side}_ids"] = words.astype(np.int32)
         arrays[f"{side}_temporal"] = components.temporal
         arrays[f"{side}_input"] = components.input[words].astype(np.float16)
         arrays[f"{side}_counts"] = counts[words].astype(np.min_scalar_type(counts.max()))
@@ -58,20 +61,20 @@ def load(path: Path) -> Measured:
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing; {advice}")
     try:
-        with np.load(path, allow_pickle=False) as content:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
             arrays = {name: content[name] for name in content.files}
         plain = json.loads(str(arrays.pop("plain")))
         if plain.pop("format") != _FORMAT:
             raise ValueError("it is of another version of this library")
         values: dict[str, object] = {name: plain[name] for name in _PLAIN} | {name: arrays[name] for name in _ARRAYS}
         for side in _SIDES:
-            part = {name: arrays[f"{side}_{name}"] for name in ("words", "temporal", "input", "counts")}
-            size, words = plain[f"{side}_words"], part["words"]
-            inputs, counts = _spread(part["input"].astype(np.float32), words, size, np.nan), None
+            part = {name: arrays[f"{side}_{name}"] for name in ("ids", "temporal", "input", "counts")}
+            size, words = plain[f"{side}_size"], part["ids"]
+            inputs = _spread(part["input"].astype(np.float32), words, size, np.nan)
             counts = _spread(part["counts"].astype(np.int64), words, size, 0)
             values[f"{side}_counts"] = counts
             values[side] = Components(part["temporal"], inputs, None, counts.sum(0), counts.sum(1))
-        size, words = plain["encoder_words"], arrays["encoder_words"]
+        size, words = plain["encoder_size"], arrays["encoder_ids"]
         values["variances"] = np.moveaxis(_spread(np.moveaxis(arrays["variances"], -1, 0), words, size, np.nan), 0, -1)
     except (ValueError, KeyError, TypeError, IndexError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} is damaged or no measurement ({error}); {advice}") from None
@@ -104,8 +107,9 @@ def _is_of(found: Measured, run: Run) -> bool:
 def of(run: Run) -> Measured:
     """The stored measurement where it is of this run's very weights; else it is measured here, which needs the corpus.
 
-    ``run.measured`` is this, computed once.
+    ``run.measured`` is this, computed once. ValueError for a run of another task, or without dot-product attention.
     """
+    require_measured(run)
     if not _has_corpus(run):
         return stored(run)
     place = path(run.name)
@@ -119,6 +123,7 @@ def obtain(run: Run, *, progress: bool = True) -> tuple[Measured, bool]:
     With the corpus at hand all is computed anew, and compared with what is stored of the same weights: ValueError names
     what differs. Without it the stored one is loaded; FileNotFoundError says what to do where there is none.
     """
+    require_measured(run)
     if not _has_corpus(run):
         return stored(run), False
     found, place = measure(run, progress=progress), path(run.name)
@@ -140,7 +145,7 @@ def differences(found: Measured, recorded: Measured) -> list[str]:
     differing = []
     if abs(found.accuracy - recorded.accuracy) > _ACCURACY_TOLERANCE:
         differing.append(f"accuracy {found.accuracy:.4f}, not {recorded.accuracy:.4f}")
-    if not np.isclose(found.length_ratio, recorded.length_ratio, rtol=_TOLERANCE):
+    if not np.isclose(found.length_ratio, recorded.length_ratio, rtol=_TOLERANCE, equal_nan=True):
         differing.append(f"length_ratio {found.length_ratio:.4f}, not {recorded.length_ratio:.4f}")
     for name, mine, theirs in _arrays_of(found, recorded):
         if mine.shape != theirs.shape:

@@ -166,7 +166,7 @@ class Translation(Task):
         return rows
 
     def split(self, name: str) -> Batch:
-        """All pairs of "train", "validation" or "test", in a fixed random order, padded to max_length + 1 steps.
+        """All pairs of "train", "validation" or "test", in the corpus's order, padded to max_length + 1 steps.
 
         Alignments are not known (−1) but for the ends of sentence, which translate each other. The batch is made once
         and shared: index it, and leave its tensors as they are.
@@ -228,11 +228,12 @@ class Translation(Task):
         return {}
 
     def validation_set(self, size: int = 512) -> Batch:
-        """The first pairs of the validation split, whose order is random; all of them where it has fewer."""
-        return self.split("validation")[: check_size(size)]
+        """Pairs of the validation split, drawn once and for all: the split's own order is no random one."""
+        pairs = self.split("validation")
+        return pairs[torch.randperm(len(pairs), generator=generator("validation"))[: check_size(size)]]
 
     def test_set(self, size: int | None = None) -> Batch:
-        """The whole test split, or its first ``size`` pairs."""
+        """The whole test split, or its first ``size`` pairs, which are no random sample of it."""
         return self.split("test")[: None if size is None else check_size(size)]
 
     def unknown_share(self, split: str) -> tuple[float, float]:

@@ -54,7 +54,7 @@ def split_of(group: str) -> str:
 
 
 def deal(pairs: Iterable[Pair]) -> list[tuple[Pair, str]]:
-    """The pairs of the corpus with their splits, one a source sentence, in an order that looks random but is fixed.
+    """The pairs of the corpus with their splits, one a source sentence, in the order of a hash of the source.
 
     - A verse is in one split with all its translations. Where the same words (punctuation aside) are a sentence of
       verses of different splits, on either side, all these pairs are left out; likewise where a message has the words

@@ -15,6 +15,7 @@ from howattend.tasks.batch import length_mask
 
 WORDS = 200  # French words of the dictionary, the most common ones of the training split
 RANKS = 3  # English words kept for each
+LEXICON_OF = "translation-aed-gru"  # the run whose vocabularies the stored dictionary has; AO's are the same
 
 _COLUMNS = ["french", "rank", "english", "probability"]
 
@@ -41,7 +42,7 @@ def lexicon(task: Translation) -> pd.DataFrame:
 
 
 def lexicon_path() -> Path:
-    """Where the dictionary of ``translation-aed-gru``'s vocabularies is kept."""
+    """Where the dictionary of the vocabularies of ``LEXICON_OF`` is kept."""
     return files.data_folder() / "results" / "components" / "lexicon.csv"
 
 
@@ -66,26 +67,36 @@ def write_lexicon(task: Translation) -> Path:
 def aligned_steps(pairs: Batch) -> Tensor:
     """The source step [M, S] that IBM model 1, fitted to these pairs, aligns each target word with; −1 for none.
 
-    None: where the likeliest origin is no word of the sentence, or one that stands there twice, which the model cannot
-    tell apart; and at ends of sentence and padding.
+    Two words are aligned where each is the likeliest origin of the other, by a model in each direction: one model alone
+    gives every word some origin, and those of words that it knows little of lie anywhere. A word that stands twice in
+    its sentence is aligned with none, as the model cannot tell which; neither are ends of sentence.
     """
     source, target = _words(pairs, "source"), _words(pairs, "target")
+    forth, back = _origins(source, target), _origins(target, source)
+    returned = np.take_along_axis(back, np.maximum(forth, 0), axis=1)
+    both = (forth >= 0) & (returned == np.arange(target.shape[1]))
+    return torch.from_numpy(np.pad(np.where(both, forth, -1), ((0, 0), (0, 1)), constant_values=-1))
+
+
+def _origins(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The step [M, S] of the word of a source sentence that each target word most likely comes from; −1 where this is
+    "none", or a word that stands there twice, and where there is no target word.
+    """
     found = corpora.ibm1(source, target)
     width = int(target.max()) + 1
-    codes = (found.source + 1) * width + found.target  # ascending: see ibm1
-    steps = torch.full(pairs.target.shape, -1)
-    for start in range(0, len(source), 4096):  # the model's own tables are larger
+    codes = (found.source + 1) * width + found.target  # ascending, as ibm1 leaves them
+    steps = np.full(target.shape, -1)
+    for start in range(0, len(source), 4096):  # so that the cells of a part take less memory than the model's own
         part = slice(start, start + 4096)
-        origins = np.pad(source[part] + 1, ((0, 0), (1, 0)))  # "none" first
+        known, words = source[part] >= 0, target[part] >= 0
+        origins = np.pad(source[part] + 1, ((0, 0), (1, 0)))  # 0 is "none", which every sentence begins with
         wanted = origins[:, None, :] * width + np.maximum(target[part], 0)[:, :, None]
-        wanted = np.where((target[part] >= 0)[:, :, None], wanted, codes[0])
         index = np.searchsorted(codes, wanted).clip(max=len(codes) - 1)
-        probability = np.where(codes[index] == wanted, found.probability[index], 0.0)
-        probability[:, :, 1:][np.broadcast_to((source[part] < 0)[:, None], probability[:, :, 1:].shape)] = 0
+        possible = (codes[index] == wanted) & np.pad(known, ((0, 0), (1, 0)), constant_values=True)[:, None]
+        probability = np.where(possible, found.probability[index], 0.0)
         best = probability.argmax(-1)
         alone = (probability == probability.max(-1, keepdims=True)).sum(-1) == 1
-        aligned = np.where((target[part] >= 0) & alone & (best > 0), best - 1, -1)
-        steps[part, : aligned.shape[1]] = torch.from_numpy(aligned)
+        steps[part] = np.where(words & alone & (best > 0), best - 1, -1)
     return steps
 
 
