@@ -122,19 +122,21 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
     # allow. The networks of one register are for the natural experiment of claim T9: French is longer in one of them.
     for architecture in ("AED", "AO", "VED"):
         name, bar = f"translation-{architecture.lower()}-gru", 0.55 if architecture == "AED" else 0.4
-        runs[name] = _translation(name, Translation(num_words=5000), architecture, hidden_size=224, epoch=356, bar=bar)
+        runs[name] = translation_run(
+            name, Translation(num_words=5000), architecture, hidden_size=224, epoch=356, bar=bar
+        )
     for architecture in ("AED", "AO"):
         for register, epoch in (("catalogues", 142), ("verses", 214)):
             name = f"translation-{architecture.lower()}-gru-{register}"
             task = Translation(register=register, num_words=2000)
-            runs[name] = _translation(name, task, architecture, hidden_size=64, epoch=epoch, bar=0.4)
+            runs[name] = translation_run(name, task, architecture, hidden_size=64, epoch=epoch, bar=0.4)
     return runs, tried
 
 
 TRANSLATION_EPOCHS = 15
 
 
-def _translation(
+def translation_run(
     name: str, task: Translation, architecture: str, hidden_size: int, epoch: int, bar: float
 ) -> RunConfig:
     """A run on human translations, of so many batches an epoch."""
