@@ -11,13 +11,13 @@ from pathlib import Path
 import pandas as pd
 
 from howattend import files, runs
-from howattend.claims import causal, dynamics, escan, one_to_one, reversed, sort, translation
+from howattend.claims import causal, dynamics, escan, one_to_one, reversed, sort, translation, ved
 from howattend.claims.criteria import CRITERIA, NOT_COMPARABLE, VERDICTS, Criterion, Measurement, is_comparable
 from howattend.tables import Table
 
 Claim = Callable[[Mapping[str, runs.Run]], Measurement]
 
-_MODULES = (one_to_one, reversed, sort, escan, dynamics, causal, translation)
+_MODULES = (one_to_one, reversed, sort, escan, dynamics, causal, translation, ved)
 
 #: Every claim that is measured. A function takes the runs under the names of their parts: "run" is the one that the
 #: claim is about, others ("ao", "words8") are what it is compared with.

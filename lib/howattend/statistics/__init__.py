@@ -37,12 +37,14 @@ from .geometry import (
 from .inference import Interval, Line, fit_line, spearman, t_interval
 from .offsets import mean_by_offset, negative_share
 from .readouts import dictionary, dictionary_agreement, logit_difference_shares
+from .trees import PrefixPurity, prefix_purity
 
 __all__ = [
     "Circle",
     "Interval",
     "Line",
     "Orthogonality",
+    "PrefixPurity",
     "PrincipalComponents",
     "accuracy",
     "adjacent_neighbours",
@@ -69,6 +71,7 @@ __all__ = [
     "path_similarity",
     "peak_drops",
     "peak_steps",
+    "prefix_purity",
     "principal_components",
     "ranked_steps",
     "readout_orthogonality",
