@@ -1,9 +1,4 @@
-"""The ledger: every claim over all seeds and under all conditions, from the recorded rows alone.
-
-No network is loaded. A row is a claim on a run; its verdict is that of its seeds. A claim's verdict is that of the runs
-of the book's recipe ("base"), and, where one of them fails, of the conditions under which the same task and architecture
-were measured, too.
-"""
+"""The ledger itself: recorded rows, checked against the plan, and what follows from them over seeds."""
 
 from __future__ import annotations
 
@@ -15,109 +10,32 @@ from functools import cached_property
 import pandas as pd
 
 from howattend import claims, runs, statistics, sweep
-from howattend.claims import CRITERIA, PLAN
+from howattend.claims import CRITERIA
 from howattend.claims.criteria import ABOUT_ACCURACY, NOT_COMPARABLE
+from howattend.ledger.names import KINDS, VARIANTS, kind_of, limits, variant_of
+from howattend.ledger.verdicts import (
+    CONDITION,
+    FEW,
+    NOT,
+    REPORTED,
+    REPRODUCED,
+    UNMEASURED,
+    ClaimVerdict,
+    Over,
+    over_seeds,
+)
 from howattend.runs import RunConfig
 from howattend.sweep.measuring import NOT_MEASURABLE
-from howattend.sweep.plan import Name, Plan
-
-REPRODUCED, CONDITION, NOT = "reproduced", "reproduced under a condition", "not reproduced"
-REPORTED, FEW, UNMEASURED = "reported", "too few seeds", "not measured"
-#: What a row's verdict can be, and a claim's (which alone can be under a condition).
-VERDICTS = (REPRODUCED, CONDITION, NOT, REPORTED, FEW, UNMEASURED)
-#: Of a prediction of our own one does not say that it was reproduced.
-OWN_WORDS = {REPRODUCED: "holds", CONDITION: "holds under a condition", NOT: "does not hold"}
-#: The part of the seeds on which a claim has to hold, and the fewest that have to be trained (claims.toml, protocol).
-REQUIRED, FEWEST = 0.8, 3
-
-#: A run's part in the ledger. "base": the book's recipe, on which the verdict is over. "condition": the same task and
-#: architecture with another L2, training length, rate of "and" or fed word. "variant": another cell or attention (V1–V3).
-#: "beside": other settings of the task, or of the training, that are neither.
-KINDS = ("base", "condition", "variant", "beside")
-_CONDITIONS = ("l2_", "steps", "and", "predicted", "teacher", "constant")
+from howattend.sweep.plan import Plan
 
 ARCHITECTURES = ("AED", "AO", "VED")
 #: The row of H1 is over these together.
 ALL_RUNS = "all base runs"
 H1_SHARE, H1_NEARNESS = "centred share", "1 − TV, mean attention"
-VARIANTS = {"gru": "V1", "lstm": "V1", "ugrnn": "V1", "scaled_dot": "V2", "ff": "V3"}
-
-#: What a claim's deciding quantity is compared with: its sense, and either the name of a limit in claims.toml or of
-#: another quantity of the same row, times a factor that may be a limit, too. E3's and E4's depend on more.
-_LIMITS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
-    **{"O1": (">", "accuracy"), "O2": (">", "share"), "O3": (">", "variance"), "O4": ("<", "delta")},
-    **{"O5": ("<", "ratio"), "O6": ("<", "null to μE, 95 %"), "O7": (">", "words"), "O8": ("<", "deviation")},
-    **{"O9": (">", "context"), "O10": (">", "adjacent"), "O12": ("<", "null, 95 %")},
-    **{"R1": (">", "argmax"), "S1": ("<", "temporal"), "E1": (">", "accuracy"), "E2": (">", "share")},
-    **{"E5": ("=", "slope"), "E6": (">", "words"), "E7": (">", "aed"), "E8": (">", "share")},
-    **{"E9": (">", "AED's on one-to-one", "times_one_to_one"), "D1": (">", "silhouette"), "D2": ("<", "silhouette")},
-    **{"D3": (">", "share"), "D4": (">", "slope"), "T1": ("<", "null"), "T2": (">", "rho"), "T3": ("<", "share")},
-    **{"T4": ("<", "extended SCAN's", "times_escan"), "T5": ("=", "predicted slope"), "T6": (">", "agreement")},
-    **{"T7": ("<", "rho"), "T8": (">", "extended SCAN's"), "T10": ("<", "error"), "H1": (">", "rho")},
-    **{"V4": (">", "purity"), "C1": (">", "after"), "C2": (">", "share"), "C4": (">", "share"), "C5": (">", "share")},
-    **{"C6": (">", "after"), "C8": ("<", "accuracy")},
-}
 
 
 class LedgerError(ValueError):
     """Rows are missing, or no longer belong to what the code would train; the message says what to run."""
-
-
-@dataclass(frozen=True)
-class Over:
-    """A quantity over the seeds that count: its values, mean and 95 % t-interval (NaN for a single seed)."""
-
-    quantity: str
-    seeds: tuple[int, ...]
-    values: tuple[float, ...]
-    mean: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, quantity: str, seeds: tuple[int, ...], values: tuple[float, ...]) -> Over:
-        """From one value a seed; all NaN where there is none."""
-        if not values:
-            return cls(quantity, (), (), math.nan, math.nan, math.nan)
-        found = statistics.t_interval(values)
-        return cls(quantity, tuple(seeds), tuple(values), found.mean, found.low, found.high)
-
-    def __str__(self) -> str:
-        """For prose: "0.96 (0.95 to 0.97; 5 seeds)"."""
-        if not self.values:
-            return "no seed"
-        if len(self.values) == 1:
-            return f"{self.number(self.mean)} (1 seed)"
-        return f"{self.number(self.mean)} ({self.interval}; {len(self.values)} seeds)"
-
-    @property
-    def interval(self) -> str:
-        """ "0.95 to 0.97", or nothing for a single seed."""
-        return f"{self.number(self.low)} to {self.number(self.high)}" if len(self.values) > 1 else ""
-
-    def number(self, value: float) -> str:
-        """A value as text: an accuracy in percent, else two digits behind the point or two significant ones."""
-        if self.quantity.startswith("accuracy"):
-            return f"{min(value, 1.0):.2%}".replace("%", " %")
-        return f"{value + 0.0:.2f}" if abs(value) >= 0.0995 or value == 0 else f"{value:.2g}"
-
-
-@dataclass(frozen=True)
-class ClaimVerdict:
-    """A claim's verdict, the base runs that do not reproduce it, and the conditions under which these do."""
-
-    claim: str
-    verdict: str
-    failing: tuple[str, ...] = ()
-    conditions: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return say(self.claim, self.verdict)
-
-
-def say(claim: str, verdict: str) -> str:
-    """A verdict in words: the paper's claims are reproduced, our own predictions hold, or not."""
-    return OWN_WORDS.get(verdict, verdict) if CRITERIA[claim].origin == "ours" else verdict
 
 
 def read() -> Ledger:
@@ -155,79 +73,6 @@ def _check(table: pd.DataFrame, configs: Mapping[str, RunConfig], command: str, 
                 f"the recorded rows of {run} (hash {config_hash[:12]}) are of a configuration that the code no longer "
                 f"has; {advice}".format(run=run)
             )
-
-
-def kind_of(claim: str, run: str) -> str:
-    """A run's part in the ledger: see :data:`KINDS`."""
-    planned = [row.parts["run"] for row in PLAN if row.claim == claim]
-    if run in planned and not any(_is_base(other) for other in planned):
-        return "base"  # T9: a claim on the networks of the two registers
-    if _is_base(run):
-        return "base"
-    try:
-        name = Name.of(run)
-    except ValueError:  # the registers of translation
-        return "beside"
-    if name.cell != "gru" or "scaled_dot" in name.departures:
-        return "variant"
-    return "condition" if all(part.startswith(_CONDITIONS) for part in name.departures) else "beside"
-
-
-def _is_base(run: str) -> bool:
-    """Whether a run is the recipe of its task and architecture; translation's has a smaller one with more seeds."""
-    try:
-        name = Name.of(run)
-    except ValueError:
-        return False
-    return name.cell == "gru" and all(part[0] == "n" and part[1:].isdigit() for part in name.departures)
-
-
-def departures(run: str) -> tuple[str, ...]:
-    """What a run's name says that departs from its recipe, in words, as ("L2 1e-3",)."""
-    name, words = Name.of(run), []
-    for part in name.departures:
-        for prefix, said in (
-            ("l2_", "L2 {}"),
-            ("steps", "{} steps"),
-            ("and", '"and" at {} %'),
-            ("words", "{} words"),
-            ("warmup", "{} steps of warm-up"),
-            ("n", "{} units"),
-        ):
-            if part.startswith(prefix) and part[len(prefix)].isdigit():
-                number = part.removeprefix(prefix)
-                words.append(said.format(f"{int(number):,}" if number.isdigit() else number))
-                break
-        else:
-            plain = {"teacher": "fed the true words", "constant": "fed a constant", "varied": "several lengths"}
-            words.append(plain.get(part, part))
-    return tuple(words)
-
-
-def limits(claim: str, architecture: str, quantities: Mapping[str, float]) -> tuple[float, float]:
-    """Between which numbers the deciding quantity has to lie: (at least, at most), NaN where it may be anything.
-
-    A target that an interval has to contain is both. A criterion may ask for more than this.
-    """
-    given = CRITERIA[claim].limits
-    if claim == "O3" and architecture != "AED":  # the others are reported
-        return math.nan, math.nan
-    if claim == "E3":
-        return 1 - given["deviation"], 1 + given["deviation"]
-    if claim in ("E4", "C7"):
-        sense, name, factor = (">", architecture.lower(), None)
-        sense = "<" if (claim, architecture) == ("C7", "AO") else sense
-    elif claim == "C3":  # AED's deciding quantity is another
-        return (given["ao"], math.nan) if architecture == "AO" else (math.nan, math.nan)
-    elif claim == "T9":
-        return 0.0, math.nan
-    elif claim in _LIMITS:
-        sense, name, factor = (*_LIMITS[claim], None)[:3]
-    else:
-        return math.nan, math.nan
-    value = given[name] if name in given else quantities.get(name, math.nan)
-    value *= given[factor] if factor else 1
-    return (value if sense in ">=" else math.nan), (value if sense in "<=" else math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,8 +116,8 @@ class Ledger:
         if group is None:
             there = [name for of, name in self._groups if of == claim]
             raise LedgerError(
-                f"no row of {claim} on {run} is recorded; {claim} is recorded on {', '.join(there) or 'no run'}; record "
-                f"it with: python -m howattend sweep --only {run}"
+                f"no row of {claim} on {run} is recorded; {claim} is recorded on {', '.join(there) or 'no run'}; "
+                f"record it with: python -m howattend sweep --only {run}"
             )
         quantity = group["quantity"].iloc[0] if quantity is None else quantity
         if quantity not in set(group["quantity"]):
@@ -337,8 +182,8 @@ class Ledger:
 
     @cached_property
     def approximation(self) -> pd.DataFrame:
-        """H1's points: run, seed, kind, task, architecture, ``nearness`` of the mean attention of a sentence's length to
-        the sentence's own (1 − TV), and the centred ``share`` of μ^D·μ^E. Networks that reached their bar only.
+        """H1's points: run, seed, kind, task, architecture, ``nearness`` of the mean attention of a sentence's length
+        to the sentence's own (1 − TV), and the centred ``share`` of μ^D·μ^E. Networks that reached their bar only.
         """
         found = self.measured[(self.measured["claim"] == "H1")]
         trained = found.groupby(["run", "seed"])["verdict"].transform("first") != NOT_COMPARABLE
@@ -370,7 +215,7 @@ class Ledger:
             return None
         limit = CRITERIA["H1"].limits["rho"]
         verdicts = [str(rho >= limit) for rho in found.values()]
-        verdict = _over_seeds(verdicts, planned=5)
+        verdict = over_seeds(verdicts, planned=5)
         verdict = NOT if verdict == REPRODUCED and every < limit else verdict  # the criterion is over all together, too
         over = Over.of("ρ", tuple(found), tuple(found.values()))
         base = self.approximation[self.approximation["kind"] == "base"]
@@ -384,8 +229,8 @@ class Ledger:
         """V1–V3: the verdict of each O* and E* row for the GRU with dot products and for each variant (columns of
         :data:`VARIANTS`), indexed by claim, task and architecture; "" where a claim says nothing about a variant.
         """
-        rows = self.rows[self.rows["claim"].str.match(r"[OE]\d") & (self.rows["run"].map(_variant) != "")]
-        rows = rows.assign(variant=rows["run"].map(_variant))
+        rows = self.rows[self.rows["claim"].str.match(r"[OE]\d") & (self.rows["run"].map(variant_of) != "")]
+        rows = rows.assign(variant=rows["run"].map(variant_of))
         table = rows.pivot(index=["claim", "task", "architecture"], columns="variant", values="verdict")
         keys = rows[["claim", "task", "architecture"]].drop_duplicates()
         return table.reindex(index=pd.MultiIndex.from_frame(keys), columns=list(VARIANTS)).fillna("")
@@ -427,7 +272,7 @@ class Ledger:
             "steps": config.train.steps,
         }
         left_values = (*apart["value"], *(math.nan for _ in lost))
-        verdict = _over_seeds(judged, len(self.planned.get(run, (0,))))
+        verdict = over_seeds(judged, len(self.planned.get(run, (0,))))
         span = limits(claim, model.architecture, means)
         return _as_row(claim, run, kind_of(claim, run), settings, over, verdicts, left_out, left_values, span, verdict)
 
@@ -456,24 +301,3 @@ def _as_row(
         **{"mean": over.mean, "low": over.low, "high": over.high, "at_least": span[0], "at_most": span[1]},
         "verdict": verdict,
     }
-
-
-def _over_seeds(verdicts: list[str], planned: int) -> str:
-    """The verdict of a row from those of its seeds. A network that is trained once only (translation) has its own."""
-    judged = [verdict for verdict in verdicts if verdict]
-    if len(verdicts) < min(planned, FEWEST):
-        return FEW
-    if not judged:
-        return REPORTED
-    return REPRODUCED if judged.count("True") >= REQUIRED * len(judged) else NOT
-
-
-def _variant(run: str) -> str:
-    """The column of :meth:`Ledger.variants` that a run belongs to; "" for none."""
-    try:
-        name = Name.of(run)
-    except ValueError:
-        return ""
-    if not name.departures:
-        return name.cell
-    return "scaled_dot" if (name.cell, name.departures) == ("gru", ("scaled_dot",)) else ""

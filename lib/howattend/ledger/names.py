@@ -1,0 +1,117 @@
+"""What a run is in the ledger, read off its name, and what its claims are compared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from howattend.claims import CRITERIA, PLAN
+from howattend.sweep.plan import Name
+
+#: A run's part in the ledger. "base": the book's recipe, on which the verdict is over. "condition": the same task and
+#: architecture with another L2, training length, rate of "and" or fed word. "variant": another cell or attention
+#: (V1–V3). "beside": other settings of the task, or of the training, that are neither.
+KINDS = ("base", "condition", "variant", "beside")
+_CONDITIONS = ("l2_", "steps", "and", "predicted", "teacher", "constant")
+
+VARIANTS = {"gru": "V1", "lstm": "V1", "ugrnn": "V1", "scaled_dot": "V2", "ff": "V3"}
+
+#: What a claim's deciding quantity is compared with: its sense, and either the name of a limit in claims.toml or of
+#: another quantity of the same row, times a factor that may be a limit, too. E3's and E4's depend on more.
+_LIMITS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
+    **{"O1": (">", "accuracy"), "O2": (">", "share"), "O3": (">", "variance"), "O4": ("<", "delta")},
+    **{"O5": ("<", "ratio"), "O6": ("<", "null to μE, 95 %"), "O7": (">", "words"), "O8": ("<", "deviation")},
+    **{"O9": (">", "context"), "O10": (">", "adjacent"), "O12": ("<", "null, 95 %")},
+    **{"R1": (">", "argmax"), "S1": ("<", "temporal"), "E1": (">", "accuracy"), "E2": (">", "share")},
+    **{"E5": ("=", "slope"), "E6": (">", "words"), "E7": (">", "aed"), "E8": (">", "share")},
+    **{"E9": (">", "AED's on one-to-one", "times_one_to_one"), "D1": (">", "silhouette"), "D2": ("<", "silhouette")},
+    **{"D3": (">", "share"), "D4": (">", "slope"), "T1": ("<", "null"), "T2": (">", "rho"), "T3": ("<", "share")},
+    **{"T4": ("<", "extended SCAN's", "times_escan"), "T5": ("=", "predicted slope"), "T6": (">", "agreement")},
+    **{"T7": ("<", "rho"), "T8": (">", "extended SCAN's"), "T10": ("<", "error"), "H1": (">", "rho")},
+    **{"V4": (">", "purity"), "C1": (">", "after"), "C2": (">", "share"), "C4": (">", "share"), "C5": (">", "share")},
+    **{"C6": (">", "after"), "C8": ("<", "accuracy")},
+}
+
+
+def kind_of(claim: str, run: str) -> str:
+    """A run's part in the ledger: see :data:`KINDS`."""
+    planned = [row.parts["run"] for row in PLAN if row.claim == claim]
+    if run in planned and not any(_is_base(other) for other in planned):
+        return "base"  # T9: a claim on the networks of the two registers
+    if _is_base(run):
+        return "base"
+    try:
+        name = Name.of(run)
+    except ValueError:  # the registers of translation
+        return "beside"
+    if name.cell != "gru" or "scaled_dot" in name.departures:
+        return "variant"
+    return "condition" if all(part.startswith(_CONDITIONS) for part in name.departures) else "beside"
+
+
+def _is_base(run: str) -> bool:
+    """Whether a run is the recipe of its task and architecture; translation's has a smaller one with more seeds."""
+    try:
+        name = Name.of(run)
+    except ValueError:
+        return False
+    return name.cell == "gru" and all(part[0] == "n" and part[1:].isdigit() for part in name.departures)
+
+
+def departures(run: str) -> tuple[str, ...]:
+    """What a run's name says that departs from its recipe, in words, as ("L2 1e-3",)."""
+    name, words = Name.of(run), []
+    for part in name.departures:
+        for prefix, said in (
+            ("l2_", "L2 {}"),
+            ("steps", "{} steps"),
+            ("and", '"and" at {} %'),
+            ("words", "{} words"),
+            ("warmup", "{} steps of warm-up"),
+            ("n", "{} units"),
+        ):
+            if part.startswith(prefix) and part[len(prefix)].isdigit():
+                number = part.removeprefix(prefix)
+                words.append(said.format(f"{int(number):,}" if number.isdigit() else number))
+                break
+        else:
+            plain = {"teacher": "fed the true words", "constant": "fed a constant", "varied": "several lengths"}
+            words.append(plain.get(part, part))
+    return tuple(words)
+
+
+def limits(claim: str, architecture: str, quantities: Mapping[str, float]) -> tuple[float, float]:
+    """Between which numbers the deciding quantity has to lie: (at least, at most), NaN where it may be anything.
+
+    A target that an interval has to contain is both. A criterion may ask for more than this.
+    """
+    given = CRITERIA[claim].limits
+    if claim == "O3" and architecture != "AED":  # the others are reported
+        return math.nan, math.nan
+    if claim == "E3":
+        return 1 - given["deviation"], 1 + given["deviation"]
+    if claim in ("E4", "C7"):
+        sense, name, factor = (">", architecture.lower(), None)
+        sense = "<" if (claim, architecture) == ("C7", "AO") else sense
+    elif claim == "C3":  # AED's deciding quantity is another
+        return (given["ao"], math.nan) if architecture == "AO" else (math.nan, math.nan)
+    elif claim == "T9":
+        return 0.0, math.nan
+    elif claim in _LIMITS:
+        sense, name, factor = (*_LIMITS[claim], None)[:3]
+    else:
+        return math.nan, math.nan
+    value = given[name] if name in given else quantities.get(name, math.nan)
+    value *= given[factor] if factor else 1
+    return (value if sense in ">=" else math.nan), (value if sense in "<=" else math.nan)
+
+
+def variant_of(run: str) -> str:
+    """The column of :meth:`Ledger.variants` that a run belongs to; "" for none."""
+    try:
+        name = Name.of(run)
+    except ValueError:
+        return ""
+    if not name.departures:
+        return name.cell
+    return "scaled_dot" if (name.cell, name.departures) == ("gru", ("scaled_dot",)) else ""
