@@ -164,6 +164,7 @@ def test_without_a_tree_in_the_encoder_there_is_none():
     found = ved.tree({"run": planted(last_source_word, next_word)})
     assert found.verdict is False
     assert found.quantities["encoder, depth 1–2"] < 0.6
+    assert found.quantities["encoder, by last words, depth 1"] == pytest.approx(1)
 
 
 def test_a_decoder_with_the_same_tree_mirrors_it():
@@ -183,7 +184,9 @@ def test_a_network_that_has_learnt_nothing_has_no_tree():
     config = RunConfig("untrained", task, ModelConfig("VED", hidden_size=UNITS), TrainConfig(1), 0.0)
     run = Run(config, config.new_model(0), 0)
     run.__dict__["test"] = task.sample(1000, seed=0)
-    assert claims.measure("V4", {"run": run}).verdict is False
+    found = claims.measure("V4", {"run": run})
+    assert found.verdict is False
+    assert found.quantities["encoder, just read, depth 2"] == 1  # as in every network: hence the later step
 
 
 def test_sentences_must_be_long_enough():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterable
+
 import torch
 
 from howattend import statistics
@@ -35,23 +36,33 @@ def tree(runs: Runs) -> Measurement:
             **_by_depth("encoder, last common step", last.purity[:2]),
             **_by_depth("decoder, mirrored", back.purity[:2]),
             **_by_depth("decoder, first step", first.purity[:2]),
+            **_by_depth("encoder, by last words", encoder_tree(run, step, backwards=True).purity[:2]),
+            **_by_depth("encoder, just read", [encoder_tree(run, n, depth=n).purity[-1] for n in (1, 2)]),
+            **_by_depth("decoder, just fed", [decoder_tree(run, n, depth=n).purity[-1] for n in (1, 2)]),
         },
     )
 
 
-def encoder_tree(run: Run, step: int) -> PrefixPurity:
-    """Purity of the encoder's states that have read ``step`` words, by the first words of the sentence.
+def encoder_tree(run: Run, step: int, depth: int = DEPTH, *, backwards: bool = False) -> PrefixPurity:
+    """Purity of the encoder's states that have read ``step`` words, by the sentence's first 1 … ``depth`` words.
 
-    ValueError unless all sentences have ``step`` words, and more than :data:`DEPTH` of them are read.
+    Args:
+        run: with a test set of one-to-one.
+        step: words read; every sentence must have as many.
+        depth: at most ``step``.
+        backwards: by the last words read instead, the last one first.
+
+    Raises ValueError where sentences are too short.
     """
-    _check(step, run.encoder_steps, DEPTH + 1)
-    return _purity(run.trace.encoder_states[:, step - 1], run.test.source[:, :DEPTH])
+    _check(step, run.encoder_steps, depth)
+    words = run.test.source[:, step - depth : step].flip(1) if backwards else run.test.source[:, :depth]
+    return _purity(run.trace.encoder_states[:, step - 1], words)
 
 
-def decoder_tree(run: Run, step: int) -> PrefixPurity:
+def decoder_tree(run: Run, step: int, depth: int = DEPTH) -> PrefixPurity:
     """The same of the decoder's states that were fed ``step`` words, the start of sentence not counted."""
     _check(step, run.decoder_steps - 1, 0)
-    return _purity(run.trace.decoder_states[:, step], run.test.target[:, :DEPTH])
+    return _purity(run.trace.decoder_states[:, step], run.test.target[:, :depth])
 
 
 def mirrored_tree(run: Run, step: int) -> PrefixPurity:
@@ -71,7 +82,7 @@ def _check(step: int, most: int, least: int) -> None:
         raise ValueError(f"step must lie in {least} … {most} (every sentence reaches it), got {step}")
 
 
-def _by_depth(name: str, values: np.ndarray) -> dict[str, float]:
+def _by_depth(name: str, values: Iterable[float]) -> dict[str, float]:
     return {f"{name}, depth {depth}": value for depth, value in enumerate(values, 1)}
 
 
