@@ -128,6 +128,20 @@ def test_all_is_what_the_whole_trace_gives(run, found):
         assert found.delta_shares[int(all_steps)] == pytest.approx(share, abs=1e-5)
 
 
+def test_the_distance_to_the_mean_attention_is_the_statistics(run, found):
+    """Streamed or not, and however the pairs are dealt to batches."""
+    test, trace = run.test, run.model.trace(run.test, "teacher")
+    step = torch.arange(trace.scores.shape[1])
+    words = (step < test.target_lengths[:, None] - 1) & (step < found.decoder_steps)
+    expected = statistics.distance_to_mean_attention(
+        trace.attention.numpy(), test.source_lengths.numpy(), words.numpy()
+    )
+    assert 0.01 < expected < 0.9
+    assert measured.mean_attention_distance(run, progress=False) == pytest.approx(expected, abs=1e-5)
+    batches = [test[row : row + 7] for row in range(0, len(test), 7)]
+    assert measured.mean_attention_distance(run, batches, progress=False) == pytest.approx(expected, abs=1e-5)
+
+
 def test_the_number_of_batches_changes_nothing(run):
     test = run.test
     for size in (1, 5, len(test)):

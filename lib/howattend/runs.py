@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+from torch import Tensor
 
 from howattend import files, sentences, training, verification
 from howattend.analysis import Run
@@ -34,7 +35,7 @@ class RunConfig:
     model: ModelConfig
     train: TrainConfig
     accuracy_bar: float
-    half_precision: bool = False  # whether weights are shipped as float16; all is computed in float32
+    half_precision: bool = False  # whether weights are kept as float16; all is computed in float32
 
     def settings(self) -> dict[str, object]:
         """All that decides the result of a training but its seed, as plain data with defaults filled in."""
@@ -53,6 +54,15 @@ class RunConfig:
     def new_model(self, seed: int, device: str = "cpu") -> EncoderDecoder:
         """An untrained network."""
         return EncoderDecoder(self.model, self.task, seed).to(device)
+
+    def round(self, model: EncoderDecoder) -> dict[str, Tensor]:
+        """A trained network's weights as they are kept, to which the network is rounded, too: what is measured of it is
+        then true of what is kept."""
+        tensors = model.state_dict()
+        if self.half_precision:
+            tensors = {name: tensor.half() for name, tensor in tensors.items()}
+            model.load_state_dict(tensors)
+        return tensors
 
 
 def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
@@ -291,12 +301,10 @@ def train_and_ship(name: str, seeds: Iterable[int] = range(MAX_SEEDS), device: s
     run_config, failed, entry, tried = config(name), [], None, []
     for seed in seeds:
         run, done = _train(name, seed, device, quick=False, progress=True)
-        if run_config.half_precision:  # before anything is measured: what is recorded is what is shipped
-            for parameter in run.model.parameters():
-                parameter.data = parameter.data.half().float()
+        weights = run_config.round(run.model)
         tried.append(seed)
         if run.accuracy >= run_config.accuracy_bar:
-            entry = _ship(run, done, failed)
+            entry = _ship(run, weights, done, failed)
             break
         failed.append({"seed": seed, "accuracy": round(run.accuracy, 6)})
     for seed in tried:
@@ -309,13 +317,10 @@ def train_and_ship(name: str, seeds: Iterable[int] = range(MAX_SEEDS), device: s
     )
 
 
-def _ship(run: Run, done: training.Training, failed: list[dict]) -> dict:
+def _ship(run: Run, weights: dict[str, Tensor], done: training.Training, failed: list[dict]) -> dict:
     folder, path = _manifest_path().parent, _manifest_path().parent / f"{run.name}.safetensors"
     log = json.dumps([{**entry, "seconds": round(entry["seconds"], 1)} for entry in done.log])
-    tensors = {
-        name: tensor.half() if run.config.half_precision else tensor for name, tensor in run.model.state_dict().items()
-    }
-    files.save_tensors(path, tensors, {"run": run.name, "seed": str(run.seed), "log": log})
+    files.save_tensors(path, weights, {"run": run.name, "seed": str(run.seed), "log": log})
     if isinstance(run.task, Translation):
         run.task.ship_vocabularies()
     entry = {

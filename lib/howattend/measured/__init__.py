@@ -11,7 +11,7 @@ with the results (``python -m howattend measure`` writes it).
 """
 
 from howattend.measured.dictionary import LEXICON_OF, lexicon, lexicon_path, read_lexicon, write_lexicon
-from howattend.measured.passes import is_measured, measure, measure_batches
+from howattend.measured.passes import is_measured, mean_attention_distance, measure, measure_batches
 from howattend.measured.results import COMMON_SHARE, Measured
 from howattend.measured.store import load, obtain, of, path, save, stored
 
@@ -23,6 +23,7 @@ __all__ = [
     "lexicon",
     "lexicon_path",
     "load",
+    "mean_attention_distance",
     "measure",
     "measure_batches",
     "obtain",

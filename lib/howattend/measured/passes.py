@@ -44,15 +44,56 @@ def measure(run: Run, *, progress: bool = True) -> Measured:
     ValueError for a run of another task, or without dot-product attention (VED).
     """
     require_measured(run)
-    test = run.test
-    by_length = test.target_lengths.argsort(stable=True)  # so that batches are short, or long, and little is padding
-    found = measure_batches(run, [test[rows] for rows in by_length.split(CHUNK)], progress=progress)
+    found = measure_batches(run, batches_of(run), progress=progress)
     train = run.task.split("train")
     means = alignment.offsets(aligned_steps(train))
     steps = np.arange(1, train.target.shape[1] + 1)
     words = int((train.target_lengths - 1).sum()) / int((train.source_lengths - 1).sum())
     aligned, counts = means.mean.numpy() + steps, means.counts.numpy()
     return replace(found, length_ratio=words, aligned=aligned, aligned_counts=counts)
+
+
+def batches_of(run: Run) -> list[Batch]:
+    """The test split, the shortest first, so that little of a batch is padding."""
+    return [run.test[rows] for rows in run.test.target_lengths.argsort(stable=True).split(CHUNK)]
+
+
+@torch.no_grad()
+def mean_attention_distance(run: Run, batches: Iterable[Batch] | None = None, *, progress: bool = True) -> float:
+    """How far an output's attention is from the mean attention of its sentence's length (H1): as
+    :func:`howattend.statistics.distance_to_mean_attention`, over words at common decoder steps, in two passes.
+
+    Args:
+        run: of translation.
+        batches: gone through twice; None: the test split.
+        progress: show bars.
+
+    Returns:
+        A mean total variation in [0, 1].
+    """
+    require_measured(run)
+    batches = batches_of(run) if batches is None else batches
+    source_steps, target_steps = run.task.source_steps, run.task.target_steps
+    sums = torch.zeros(source_steps + 1, target_steps, source_steps, dtype=torch.float64, device=run.device)
+    counts = torch.zeros(source_steps + 1, target_steps, dtype=torch.float64, device=run.device)
+    lengths = torch.zeros(target_steps + 1, dtype=torch.int64)
+    for trace, batch in _traces(run, batches, "mean attention", progress):
+        words = _word_mask(trace.decoder_mask)
+        _, rows, columns = trace.attention.shape
+        weights = trace.attention.double() * words[..., None]
+        sums[:, :rows, :columns].index_add_(0, batch.source_lengths, weights)
+        counts[:, :rows].index_add_(0, batch.source_lengths, words.double())
+        lengths += torch.bincount(batch.target_lengths.cpu(), minlength=target_steps + 1)
+    means, common = sums / counts[..., None].clamp(min=1), common_steps(lengths.numpy())
+    total, outputs = 0.0, 0
+    for trace, batch in _traces(run, batches, "distances", progress):
+        words = _word_mask(trace.decoder_mask)
+        words[:, common:] = False
+        _, rows, columns = trace.attention.shape
+        expected = means[batch.source_lengths, :rows, :columns]
+        total += float(0.5 * (trace.attention - expected).abs().sum(-1)[words].sum())
+        outputs += int(words.sum())
+    return total / outputs
 
 
 @torch.no_grad()

@@ -19,10 +19,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from howattend import alignment, files
+from howattend import alignment, files, measured
 from howattend.analysis import Run, array
 from howattend.measured.passes import weights_hash
-from howattend.tasks import EOS, Batch
+from howattend.measured.results import ALL
+from howattend.tasks import EOS, Batch, Translation
 
 _FORMAT = 1
 #: Bits of a product's 23-bit fraction that are kept, a relative error of 1e-4: the zeros behind them pack well.
@@ -37,7 +38,8 @@ class Stored:
 
     Blocks are "decoder temporal" and "encoder temporal" (steps), "decoder input" and "encoder input" (word ids),
     "context readout" and "state readout" (word ids), where the network has them; with learned attention the components
-    are those of queries and keys, and "value input" those of the values. Only steps and words that occur are kept.
+    are those of queries and keys, and "value input" those of the values. Only steps and words that occur are kept; of
+    translation, whose words are thousands, steps alone.
     """
 
     run: str
@@ -113,6 +115,12 @@ _UNKNOWN = np.full((2, 3, 3), np.nan).tolist()
 def _blocks(run: Run) -> dict[str, tuple[list[int], np.ndarray]]:
     """Each block's steps or words, and its vectors."""
     found = {}
+    if isinstance(run.task, Translation):
+        for side in ("decoder", "encoder"):
+            parts = getattr(run.measured, side)
+            kept = np.flatnonzero(parts.step_counts).tolist()
+            found[f"{side} temporal"] = kept, parts.temporal[kept]
+        return found
     for side in ("decoder", "encoder"):
         parts = getattr(run, side)
         for name, vectors, counts in (
@@ -132,6 +140,10 @@ def _blocks(run: Run) -> dict[str, tuple[list[int], np.ndarray]]:
 
 
 def _terms(run: Run) -> dict[str, np.ndarray]:
+    if isinstance(run.task, Translation):
+        sums, counts = run.measured.term_sums[ALL], run.measured.decoder.step_counts
+        means = sums / np.maximum(counts, 1)[:, None, None]
+        return {"terms": means.astype(np.float16), "counts": counts.astype(np.int32)}
     if run.trace.scores is None or run.trace.score_scale is None:
         return {"terms": np.zeros((3, 0, 3, 3), np.float16), "counts": np.zeros(0, np.int32)}
     sums = array(alignment.share_sums(run.decoder, run.encoder, run.trace))
@@ -183,5 +195,8 @@ def watch(run: Run, entry: dict) -> None:
     """
     if run.architecture != "VED" and run.config.model.attention != "additive":
         with contextlib.suppress(ValueError):  # states that are no use yet; what is watched must not end the training
-            shares = _Watched(run.config, run.model, run.seed).shares
+            if isinstance(run.task, Translation):
+                shares = measured.measure_batches(run, [run.task.validation_set()], progress=False).shares
+            else:
+                shares = _Watched(run.config, run.model, run.seed).shares
             entry["shares"] = [shares.signed.tolist(), shares.centred.tolist()]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from howattend import claims, statistics
+from howattend import claims, measured, statistics
 from howattend.analysis import Run, array
 from howattend.claims import Measurement, Planned
 from howattend.sweep.plan import Name, Plan
+from howattend.tasks import Translation
 
 #: With learned queries and keys the components are those of queries and keys, by which places are found; these claims
 #: are about what is read out of the attended state, which then are values.
@@ -20,9 +22,9 @@ def planned(name: str, names: Iterable[str]) -> list[Planned]:
     """The claims that are measured on a run, with the run that takes each part.
 
     A claim of the ledger (``claims.PLAN``) applies to every run of the same task and architecture. What it is compared
-    with, if anything, has the run's own cell and attention, and where it is of the same task and architecture all else
-    of the run, too: L2, length, fed word. The ledger's own rows stay as they are. H1 applies wherever there is
-    attention.
+    with, if anything, has the run's own cell and attention, on the same task its size, too, and where it is of the same
+    architecture as well all else of the run: L2, length, fed word. The ledger's own rows stay as they are. H1 applies
+    wherever there is attention.
 
     Args:
         name: of the run.
@@ -48,7 +50,10 @@ def _alike(other: Name, run: Name) -> Name:
     changed = replace(other, cell=run.cell)
     if (other.task, other.architecture) == (run.task, run.architecture):
         return changed.with_departures(*run.departures)
-    return changed.with_departures(*(part for part in run.departures if part == "scaled_dot"))
+    kept = [part for part in run.departures if part == "scaled_dot"]
+    if other.task == run.task:
+        kept += [part for part in run.departures if re.fullmatch(r"n\d+", part)]
+    return changed.with_departures(*kept)
 
 
 def due(plan: Plan, seed: int, recorded: Mapping[str, int | str], measured: set[tuple[str, str, str]]) -> list[Planned]:
@@ -71,6 +76,9 @@ def due(plan: Plan, seed: int, recorded: Mapping[str, int | str], measured: set[
 
 def measure(row: Planned, parts: Mapping[str, Run]) -> Measurement:
     """One row. A claim that says nothing about a run (there is no "and" at a rate of 0) is recorded as such."""
+    for run in parts.values():
+        if isinstance(run.task, Translation):
+            _ = run.measured  # what is wrong with its corpus or files is no result
     try:
         if row.claim == "H1":
             return approximation(parts["run"])
@@ -86,7 +94,11 @@ def approximation(run: Run) -> Measurement:
     """H1's two quantities of one run: how much μ^D·μ^E makes of the scores, and how well the mean attention of its
     length approximates a sample's. The claim is their rank correlation over runs.
     """
-    lengths, steps = array(run.test.source_lengths), array(run.common_decoder_mask)
-    distance = statistics.distance_to_mean_attention(array(run.trace.attention), lengths, steps)
-    quantities = {"centred share": run.shares.centred[0, 0], "1 − TV, mean attention": 1 - distance}
+    if isinstance(run.task, Translation):
+        shares, distance = run.measured.shares, measured.mean_attention_distance(run, progress=False)
+    else:
+        lengths, steps = array(run.test.source_lengths), array(run.common_decoder_mask)
+        shares = run.shares
+        distance = statistics.distance_to_mean_attention(array(run.trace.attention), lengths, steps)
+    quantities = {"centred share": shares.centred[0, 0], "1 − TV, mean attention": 1 - distance}
     return Measurement.of("H1", run, None, quantities)

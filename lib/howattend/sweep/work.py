@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from howattend import files, runs, training
+from howattend import files, measured, runs, training
 from howattend.analysis import Run
+from howattend.measured import Measured
 from howattend.measured.passes import weights_hash
 from howattend.runs import RunConfig
 from howattend.sweep import components, measuring, rows
 from howattend.sweep.plan import Job, Plan, recorded_name
 from howattend.tasks import Translation
+from howattend.tasks.base import generator
 
 Progress = Callable[[int], None]  # called with the step that a training has reached
 
@@ -63,7 +66,24 @@ def load(config: RunConfig, seed: int) -> tuple[Run, list[dict]]:
         raise ValueError(f"{path} is of another configuration or seed; delete it, and it is trained again")
     model = config.new_model(seed)
     model.load_state_dict(tensors)
-    return Run(config, model.eval(), seed), json.loads(metadata["log"])
+    kind = _Translating if isinstance(config.task, Translation) else Run
+    return kind(config, model.eval(), seed), json.loads(metadata["log"])
+
+
+class _Translating(Run):
+    """A translation network of the sweep. What is measured of it takes a minute and several claims need it, so it is
+    kept beside the weights."""
+
+    @cached_property
+    def measured(self) -> Measured:
+        place = weights_path(self.config, self.seed).with_suffix(".npz")
+        if place.exists():
+            found = measured.load(place)
+            if found.weights_hash == weights_hash(self.model):
+                return found
+        found = measured.measure(self, progress=False)
+        measured.save(found, place)
+        return found
 
 
 def do(plan: Plan, job: Job, progress: Progress = lambda step: None, *, again: bool = False) -> str:
@@ -83,7 +103,7 @@ def do(plan: Plan, job: Job, progress: Progress = lambda step: None, *, again: b
     said = f"{recorded_name(job, entry, reached)} seed {seed}: word accuracy {accuracy:.2%}"
     if not reached:
         said += f", below its bar of {config.accuracy_bar:.1%}: did not train"
-    if recorded_name(job, entry, reached) != entry.name or isinstance(config.task, Translation):
+    if recorded_name(job, entry, reached) != entry.name:
         return said
     count = measure_due(plan, seed, config.name, again=again)
     return f"{said}; {count} claims measured"
@@ -116,13 +136,14 @@ def _train(plan: Plan, job: Job, progress: Progress) -> float:
         except FloatingPointError:  # a result, too: this configuration does not train with this seed
             done = None
         model.eval()
+        weights = config.round(model)
         spent = {"seconds": done.core_seconds if done else 0.0, "clock": "core", **versions()}
         accuracy = run.accuracy if done else float("nan")
         if done:
             log = json.dumps(done.log)
             plain = json.dumps({"seconds": done.core_seconds, "versions": versions()})
             metadata = {"run": config.name, "seed": str(seed), "config_hash": config.hash, "log": log, "spent": plain}
-            files.save_tensors(weights_path(config, seed), model.state_dict(), metadata)
+            files.save_tensors(weights_path(config, seed), weights, metadata)
     entry = plan.by_name[job.entry]
     reached = accuracy >= config.accuracy_bar
     rows.record_run(_row(run, recorded_name(job, entry, reached), accuracy, spent))
@@ -160,13 +181,16 @@ def _row(run: Run, name: str, accuracy: float, spent: Mapping[str, object]) -> d
 
 def flops(config: RunConfig) -> float:
     """Floating-point operations of a whole training: those that torch counts (matrix products, forward and backward) in
-    its first step, times its steps. Element-wise operations and the evaluations beside it are not in it."""
+    its first step, times its steps; where batches differ in length, the mean of its first 16 steps. Element-wise
+    operations and the evaluations beside it are not in it."""
     model = config.new_model(0).train()
     adam = torch.optim.Adam(model.parameters())
-    batch = config.task.training_batch(config.train.batch_size, 0, 0)
+    counted = 16 if isinstance(config.task, Translation) else 1
     with FlopCounterMode(display=False) as counter:
-        training.train_step(model, adam, batch, config.train)
-    return float(counter.get_total_flops()) * config.train.steps
+        for step in range(counted):
+            batch = config.task.training_batch(config.train.batch_size, 0, step)
+            training.train_step(model, adam, batch, config.train, generator("dropout", 0, step))
+    return float(counter.get_total_flops()) / counted * config.train.steps
 
 
 # ---- claims ----------------------------------------------------------------------------------------------------
