@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pandas as pd
@@ -94,7 +94,7 @@ class Ledger:
         (on how many seeds), ``mean``, ``low``, ``high``; ``at_least``, ``at_most`` (:func:`limits`); ``verdict``.
         H1 has one row, over all base runs. A claim that says nothing about a run has none.
         """
-        found = [self._row(*key, group) for key, group in self._groups.items() if key[0] != "H1"]
+        found = [self._row(*key, here) for key, here in self._recorded.items() if key[0] != "H1"]
         found = [row for row in [*found, self._h1_row()] if row]
         table = pd.DataFrame(found, columns=list(_ROW_COLUMNS))
         order = {claim: place for place, claim in enumerate(CRITERIA)}
@@ -112,21 +112,17 @@ class Ledger:
 
         Raises :class:`LedgerError` where it is not recorded, with what is.
         """
-        group = self._groups.get((claim, run))
-        if group is None:
-            there = [name for of, name in self._groups if of == claim]
+        found = self._recorded.get((claim, run))
+        if found is None:
+            there = [name for of, name in self._recorded if of == claim]
             raise LedgerError(
                 f"no row of {claim} on {run} is recorded; {claim} is recorded on {', '.join(there) or 'no run'}; "
                 f"record it with: python -m howattend sweep --only {run}"
             )
-        quantity = group["quantity"].iloc[0] if quantity is None else quantity
-        if quantity not in set(group["quantity"]):
-            raise LedgerError(
-                f"{claim} on {run} has no {quantity!r}; it has {', '.join(map(repr, group['quantity'].unique()))}"
-            )
-        counted = self._counted(group)
-        values = group[(group["quantity"] == quantity) & group["seed"].isin(counted)].dropna(subset="value")
-        return Over.of(quantity, tuple(values["seed"]), tuple(values["value"]))
+        quantity = found.quantity if quantity is None else quantity
+        if quantity not in found.values:
+            raise LedgerError(f"{claim} on {run} has no {quantity!r}; it has {', '.join(map(repr, found.values))}")
+        return found.over(quantity)
 
     def row(self, claim: str, run: str) -> pd.Series:
         """The row of a claim and run; :class:`LedgerError` where it is not recorded."""
@@ -155,8 +151,10 @@ class Ledger:
         measured condition, of the same task and architecture, under which they do; else *not reproduced*.
 
         A base run on which the criterion asks for a report only does not count, unless it asks for more under one of
-        its conditions (E5, which is about a rate of "and").
+        its conditions (E5, which is about a rate of "and"). V1–V3 are tables of verdicts: reported.
         """
+        if claim in VARIANTS.values():
+            return ClaimVerdict(claim, REPORTED if self.agreement(claim)[1] else UNMEASURED)
         states, failing, helpful = [], [], []
         for base in self.of_claim(claim, "base").itertuples():
             tried = self.conditions(claim, base.task, base.architecture)
@@ -235,33 +233,45 @@ class Ledger:
         keys = rows[["claim", "task", "architecture"]].drop_duplicates()
         return table.reindex(index=pd.MultiIndex.from_frame(keys), columns=list(VARIANTS)).fillna("")
 
+    def agreement(self, claim: str) -> tuple[int, int]:
+        """V1, V2 or V3: of how many rows the variants' verdict is the GRU's with dot products, and how many there are
+        where both have one.
+        """
+        table = self.variants()
+        names = [name for name, of in VARIANTS.items() if of == claim and name != "gru"]
+        pairs = [pair for name in names for pair in zip(table["gru"], table[name], strict=True)]
+        judged = [pair for pair in pairs if set(pair) <= {REPRODUCED, NOT}]
+        return sum(gru == other for gru, other in judged), len(judged)
+
     # ---- rows ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _groups(self) -> dict[tuple[str, str], pd.DataFrame]:
-        """The measured rows of each claim and run, without those that say nothing about the run."""
-        found = self.measured[self.measured["quantity"] != NOT_MEASURABLE]
-        return {key: group for key, group in found.groupby(["claim", "run"], sort=False)}
+    def _recorded(self) -> dict[tuple[str, str], _Recorded]:
+        """What is measured of each claim and run, without what says nothing about the run."""
+        found: dict[tuple[str, str], _Recorded] = {}
+        table = self.measured[self.measured["quantity"] != NOT_MEASURABLE]
+        columns = (table[name] for name in ("claim", "run", "seed", "quantity", "value", "verdict", "config_hash"))
+        for claim, run, seed, quantity, value, verdict, config_hash in zip(*columns, strict=True):
+            here = found.setdefault((claim, run), _Recorded(config_hash))
+            here.verdicts.setdefault(int(seed), verdict)  # a seed's first row carries it
+            here.values.setdefault(quantity, {})[int(seed)] = float(value)
+        return found
 
-    @staticmethod
-    def _counted(group: pd.DataFrame) -> list[int]:
-        first = group.drop_duplicates("seed")
-        return list(first.loc[first["verdict"] != NOT_COMPARABLE, "seed"])
+    @cached_property
+    def _untrained(self) -> dict[str, list[int]]:
+        """The seeds of each run that did not reach its bar."""
+        lost = self.networks[~self.networks["trained"].astype(bool)]
+        return {run: sorted(map(int, some["seed"])) for run, some in lost.groupby("run")}
 
-    def _row(self, claim: str, run: str, group: pd.DataFrame) -> dict[str, object]:
-        config = self.configs[group["config_hash"].iloc[0]]
+    def _row(self, claim: str, run: str, found: _Recorded) -> dict[str, object]:
+        config = self.configs[found.config_hash]
         model = config.model.resolve(config.task.default_decoder_input)
-        first = group.drop_duplicates("seed").sort_values("seed")
-        counted = first[first["verdict"] != NOT_COMPARABLE]
-        apart = first[first["verdict"] == NOT_COMPARABLE]
+        counted, apart = found.counted, found.left_out
         # A training that diverged left no network to measure.
-        lost = self.networks[(self.networks["run"] == run) & ~self.networks["trained"].astype(bool)]
-        lost = [int(seed) for seed in lost["seed"] if seed not in set(first["seed"])]
-        left_out = (*map(int, apart["seed"]), *lost)
-        verdicts = list(counted["verdict"])
+        lost = [seed for seed in self._untrained.get(run, ()) if seed not in found.verdicts]
+        verdicts = [found.verdicts[seed] for seed in counted]
         judged = verdicts + ["False"] * len(lost) if claim in ABOUT_ACCURACY else verdicts
-        over = self.of(claim, run)
-        means = group[group["seed"].isin(counted["seed"])].groupby("quantity")["value"].mean()
+        means = {quantity: found.mean(quantity) for quantity in found.values}
         settings = {
             "task": config.task.name,
             "architecture": model.architecture,
@@ -271,10 +281,45 @@ class Ledger:
             "l2": config.train.l2,
             "steps": config.train.steps,
         }
-        left_values = (*apart["value"], *(math.nan for _ in lost))
+        deciding = found.values[found.quantity]
+        left_out = *apart, *lost
+        left_values = tuple(deciding.get(seed, math.nan) for seed in left_out)
+        over, span = found.over(found.quantity), limits(claim, model.architecture, means)
         verdict = over_seeds(judged, len(self.planned.get(run, (0,))))
-        span = limits(claim, model.architecture, means)
         return _as_row(claim, run, kind_of(claim, run), settings, over, verdicts, left_out, left_values, span, verdict)
+
+
+@dataclass(eq=False)
+class _Recorded:
+    """What was measured of one claim on one run."""
+
+    config_hash: str
+    verdicts: dict[int, str] = field(default_factory=dict)  # by seed
+    values: dict[str, dict[int, float]] = field(default_factory=dict)  # by quantity and seed; the deciding one is first
+
+    @property
+    def quantity(self) -> str:
+        return next(iter(self.values))
+
+    @property
+    def counted(self) -> list[int]:
+        return sorted(seed for seed, verdict in self.verdicts.items() if verdict != NOT_COMPARABLE)
+
+    @property
+    def left_out(self) -> list[int]:
+        return sorted(self.verdicts.keys() - set(self.counted))
+
+    def mean(self, quantity: str) -> float:
+        values = [value for seed, value in self._counting(quantity)]
+        return sum(values) / len(values) if values else math.nan
+
+    def over(self, quantity: str) -> Over:
+        found = self._counting(quantity)
+        return Over.of(quantity, tuple(seed for seed, _ in found), tuple(value for _, value in found))
+
+    def _counting(self, quantity: str) -> list[tuple[int, float]]:
+        values = self.values[quantity]
+        return [(seed, values[seed]) for seed in self.counted if math.isfinite(values.get(seed, math.nan))]
 
 
 _ROW_COLUMNS = ("claim", "run", "kind", "task", "architecture", "cell", "attention", "decoder_input", "l2", "steps")

@@ -1,0 +1,168 @@
+"""The ledger in one picture, and H1's scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+
+from howattend import plots
+from howattend.ledger.links import SHORT, TASKS
+from howattend.ledger.page import counts
+from howattend.ledger.records import Ledger
+from howattend.ledger.verdicts import CONDITION, FEW, NOT, REPORTED, REPRODUCED, UNMEASURED
+
+#: From reproduced to not: dark blue, light blue, red, which no common kind of colour blindness makes alike.
+COLOURS = {REPRODUCED: "#0072B2", CONDITION: "#8CC6E8", NOT: "#D62F4B"}
+COLOURS |= dict.fromkeys((REPORTED, FEW, UNMEASURED), "#B8B8B8")
+_FACES = {REPRODUCED: "white", CONDITION: "black", NOT: "white"}
+
+#: The sections of the picture, by column: a heading, and the claims below it.
+SECTIONS: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = (
+    (
+        ("One-to-one", tuple(f"O{number}" for number in range(1, 13))),
+        ("Reversed, sort", ("R1", "S1")),
+        ("All tasks", ("H1",)),
+        ("Variants", ("V1", "V2", "V3", "V4")),
+    ),
+    (
+        ("Extended SCAN", tuple(f"E{number}" for number in range(1, 10))),
+        ("“Twice”, “left”", tuple(f"D{number}" for number in range(1, 5))),
+        ("Translation", tuple(f"T{number}" for number in range(1, 9))),
+    ),
+)
+_ROW = 0.245  # inches
+
+
+@plots.styled
+def summary(book: Ledger) -> Figure:
+    """Every claim of the paper with its verdict as a colour, and a dot for each seed of each of its networks.
+
+    A bar above says how many claims are reproduced, under a condition, and not.
+    """
+    tall = max(sum(len(claims) + 1.35 for _, claims in column) for column in SECTIONS)
+    figure, axes = plt.subplot_mosaic(
+        [["bar", "bar"], ["left", "right"]],
+        figsize=(8.4, _ROW * (tall + 3.2)),
+        height_ratios=(2.1, tall + 0.3),
+        gridspec_kw={"wspace": 0.02, "hspace": 0.01},
+    )
+    claims = [claim for column in SECTIONS for _, some in column for claim in some]
+    _bar(axes["bar"], counts(book, claims))
+    for ax, sections in zip((axes["left"], axes["right"]), SECTIONS, strict=True):
+        _column(ax, book, sections, tall)
+    return figure
+
+
+def _bar(ax: Axes, found: dict[str, int]) -> None:
+    """The verdicts' counts as one bar, which is the legend of their colours, too."""
+    total, left = sum(found.values()), 0
+    for verdict, count in found.items():
+        ax.add_patch(Rectangle((left, 0), count, 1, facecolor=COLOURS[verdict], edgecolor="white", linewidth=1.5))
+        wide = count / total > 0.17
+        text = f"{count} {verdict}" if wide else str(count)
+        ax.text(
+            left + count / 2, 0.5, text, ha="center", va="center", fontsize=10.5, color=_FACES.get(verdict, "black")
+        )
+        if not wide:
+            ax.text(left + count / 2, -0.25, verdict, ha="center", va="top", fontsize=9)
+        left += count
+    ax.set_xlim(0, total)
+    ax.set_ylim(-1.0, 1.1)
+    ax.axis("off")
+
+
+def _column(ax: Axes, book: Ledger, sections: Sequence[tuple[str, Sequence[str]]], tall: float) -> None:
+    """Claims below their headings: a square in the verdict's colour, id, words, dots by architecture."""
+    y = 0.0
+    for heading, claims in sections:
+        y += 1.0
+        ax.text(0, y, heading, fontsize=10.5, fontweight="bold", va="center")
+        for claim in claims:
+            y += 1
+            verdict = book.verdicts[claim].verdict
+            ax.add_patch(Rectangle((0, y - 0.42), 4, 0.84, facecolor=COLOURS[verdict], linewidth=0))
+            ax.text(5.5, y, claim, fontsize=9.5, va="center", fontweight="bold")
+            ax.text(13, y, SHORT[claim], fontsize=9.5, va="center")
+            _dots(ax, book, claim, y)
+        y += 0.35
+    ax.set_xlim(0, 104)
+    ax.set_ylim(tall + 0.6, 0.4)
+    ax.axis("off")
+
+
+def _dots(ax: Axes, book: Ledger, claim: str, y: float) -> None:
+    """The seeds of each base run, from the right: full where the claim holds, crosses where not, grey where the
+    criterion asks for a report only, hollow for seeds that did not train.
+    """
+    x = 103.0
+    alike, judged = book.agreement(claim) if claim in ("V1", "V2", "V3") else (0, 0)
+    if judged:
+        ax.text(x, y, f"{alike} of {judged} rows alike", fontsize=9, va="center", ha="right")
+    for _, row in book.of_claim(claim, "base").iloc[::-1].iterrows():
+        verdicts = dict(zip(row["seeds"], row["verdicts"], strict=True)) | dict.fromkeys(row["left_out"])
+        for _, verdict in sorted(verdicts.items(), reverse=True):
+            style = {
+                "True": {"marker": "o", "color": COLOURS[REPRODUCED], "s": 15},
+                "False": {"marker": "x", "color": COLOURS[NOT], "s": 17, "linewidths": 1.5},
+                "": {"marker": "o", "color": COLOURS[REPORTED], "s": 15},
+                None: {"marker": "o", "facecolors": "white", "edgecolors": "#555555", "s": 14, "linewidths": 0.9},
+            }[verdict]
+            ax.scatter(x, y, **style)
+            x -= 2.3
+        x -= 1.7
+
+
+@plots.styled
+def nearness(book: Ledger) -> Figure:
+    """H1: the centred share of μ^D·μ^E against how near the mean attention of a sentence's length is to the sentence's
+    own. Colours are tasks, circles AED, squares AO; pale: networks under conditions and variants.
+    """
+    found = book.approximation
+    figure, axes = plots.figure(1, 1, width=8.4, height=4.4)
+    ax = axes[0, 0]
+    others, base = found[found["kind"] != "base"], found[found["kind"] == "base"]
+    colours = dict(zip(TASKS, plots.WORDS[:2] + plots.WORDS[3:6], strict=True))
+    for some, alpha, size in ((others, 0.22, 14), (base, 1.0, 34)):
+        for (task, architecture), points in some.groupby(["task", "architecture"], sort=False):
+            ax.scatter(
+                points["nearness"],
+                points["share"],
+                s=size,
+                marker={"AED": "o", "AO": "s"}[architecture],
+                facecolors="white" if architecture == "AO" and some is base else colours[task],
+                edgecolors=colours[task],
+                linewidths=1.4 if some is base else 0,
+                alpha=alpha,
+            )
+    ax.set_xlabel("1 − TV(a sentence's attention, mean attention of its length)")
+    ax.set_ylabel("centred share of μᴰ·μᴱ")
+    marks = [
+        Line2D([], [], linestyle="", marker="o", color=colours[task], label=TASKS[task])
+        for task in TASKS
+        if task in set(base["task"])
+    ]
+    grey = {"linestyle": "", "color": "#555555"}
+    marks += [Line2D([], [], marker="o", label="AED", **grey)]
+    marks += [Line2D([], [], marker="s", markerfacecolor="white", label="AO", **grey)]
+    if len(others):
+        marks.append(Line2D([], [], marker="o", markersize=4, alpha=0.4, label="other settings", **grey))
+    ax.legend(handles=marks, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def summary_alt(book: Ledger) -> str:
+    """What :func:`summary` shows, in words."""
+    claims = [claim for column in SECTIONS for _, some in column for claim in some]
+    parts = []
+    for verdict in counts(book, claims):
+        names = [claim for claim in claims if book.verdicts[claim].verdict == verdict]
+        parts.append(f"{verdict}: {', '.join(names)}")
+    return "; ".join(parts)
+
+
+__all__ = ["COLOURS", "SECTIONS", "nearness", "summary", "summary_alt"]
