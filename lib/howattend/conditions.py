@@ -1,0 +1,397 @@
+"""The chapter on conditions: claims against what was varied, the geometry of readouts, trainings as they went on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from howattend import plots, statistics
+from howattend.claims import PLAN, format_quantity
+from howattend.claims.criteria import NOT_COMPARABLE
+from howattend.ledger import FEW, NOT, REPORTED, REPRODUCED, Ledger, LedgerError, limits
+from howattend.sweep.components import Stored
+from howattend.tables import Table
+
+#: The colours of the two architectures with attention, as in the other chapters.
+COLOURS = {"AED": plots.WORDS[0], "AO": plots.WORDS[1], "VED": plots.WORDS[3]}
+
+
+# ---- claims against a condition ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """A quantity of a claim on the seeds of a run: those that count, and those of networks that did not train (or are
+    compared with one that did not). Nothing where the run has not been measured.
+    """
+
+    values: tuple[float, ...] = ()
+    left_out: tuple[float, ...] = ()
+    at_least: float = math.nan  # where the claim can hold; NaN where it may be anything, or of another quantity
+    at_most: float = math.nan
+
+
+def seeds(book: Ledger, claim: str, run: str, quantity: str | None = None) -> Seeds:
+    """A quantity on every measured seed of a run; without a name the deciding one, with its limits."""
+    found = book.measured[(book.measured["claim"] == claim) & (book.measured["run"] == run)]
+    found = found[found["quantity"] != "not measurable"]
+    if not len(found):
+        return Seeds()
+    first = found.drop_duplicates("seed")
+    apart = set(first.loc[first["verdict"] == NOT_COMPARABLE, "seed"])
+    name = quantity or first["quantity"].iloc[0]
+    values = found[found["quantity"] == name].dropna(subset="value")
+    if not len(values):
+        raise LedgerError(
+            f"{claim} on {run} has no {name!r}; it has {', '.join(map(repr, found['quantity'].unique()))}"
+        )
+    out = values["seed"].isin(apart)
+    span = math.nan, math.nan
+    if quantity is None:
+        means = found[~found["seed"].isin(apart)].groupby("quantity")["value"].mean()
+        architecture = book.configs[first["config_hash"].iloc[0]].model.architecture
+        span = limits(claim, architecture, means)
+    return Seeds(tuple(values.loc[~out, "value"]), tuple(values.loc[out, "value"]), *span)
+
+
+_WORDS = {REPRODUCED: "yes", NOT: "no", REPORTED: "", FEW: "few"}
+
+
+def verdicts(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: Iterable[str]) -> Table:
+    """Claims against a condition: on how many of the trained seeds each holds.
+
+    Args:
+        book: the ledger.
+        sections: by heading, the run of each column; the same columns in all of them.
+        claims: the rows; in each section those that any of its runs has.
+    """
+    columns = list(next(iter(sections.values())))
+    content: dict[str, list[tuple[str, ...]]] = {}
+    marks: dict[str, str] = {}
+    for heading, runs in sections.items():
+        rows = []
+        for claim in claims:
+            cells = [_cell(book, claim, runs.get(column, ""), marks) for column in columns]
+            if any(cells):
+                rows.append((claim, *(cell or "–" for cell in cells)))
+        if rows:
+            content[heading] = rows
+    return Table(("claim", *columns), content, marks)
+
+
+def _cell(book: Ledger, claim: str, run: str, marks: dict[str, str]) -> str:
+    found = book.rows[(book.rows["claim"] == claim) & (book.rows["run"] == run)]
+    if not len(found):
+        return ""
+    row = found.iloc[0]
+    trained, judged = len(row["seeds"]), any(row["verdicts"])
+    if row["verdict"] == FEW:
+        text = f"{row['holds']} of {trained}: too few" if judged else f"{trained} trained: too few"
+    elif not judged:
+        text = format_quantity("", row["mean"]).removeprefix(" = ")
+    else:
+        text = f"{_WORDS[row['verdict']]}, {row['holds']} of {trained}"
+        marks[text] = "verdict-yes" if row["verdict"] == REPRODUCED else "verdict-no"
+    return text
+
+
+def compare(
+    axes: Iterable[Axes],
+    book: Ledger,
+    task: str,
+    panels: Sequence[tuple[str, str | None, str]],
+    columns: Callable[[str], Mapping[str, str]],
+    recipe: Mapping[str, str] | None = None,
+) -> None:
+    """A panel a quantity, AED and AO side by side in each: see :func:`strip`.
+
+    Args:
+        axes: one a panel.
+        book: the ledger.
+        task: as in runs' names, "one_to_one".
+        panels: claim, quantity (None: the deciding one) and title.
+        columns: from the name of the recipe's run to the run of each column.
+        recipe: the column of each architecture's recipe.
+    """
+    for ax, (claim, quantity, title) in zip(axes, panels, strict=True):
+        series = {}
+        for architecture in ("AED", "AO"):
+            base = f"{task}-{architecture.lower()}-gru"
+            if claim == "H1" or any((row.claim, row.parts["run"]) == (claim, base) for row in PLAN):
+                series[architecture] = {name: seeds(book, claim, run, quantity) for name, run in columns(base).items()}
+        strip(ax, series, recipe=recipe, title=title)
+
+
+@plots.styled
+def strip(
+    ax: Axes,
+    series: Mapping[str, Mapping[str, Seeds]],
+    *,
+    recipe: Mapping[str, str] | None = None,
+    title: str = "",
+) -> None:
+    """A quantity against a condition: a dot for each seed, hollow where the network did not train, a line for the mean.
+
+    Args:
+        ax: to draw on.
+        series: by architecture ("AED", "AO"), the seeds of each column; the same columns in the same order in all.
+            One without any seed is marked as not yet measured.
+        recipe: the column of each architecture's recipe, whose mean is drawn thick.
+        title: of the panel.
+
+    The dashed line is the criterion's limit, its shaded side where the claim can hold; where limits differ, each is in
+    the colour of its series.
+    """
+    columns = list(dict.fromkeys(column for each in series.values() for column in each))
+    width = 0.8 / len(series)
+    spans: dict[tuple[float, float], str] = {}  # and the colour of the first series that has them
+    for number, (name, each) in enumerate(series.items()):
+        colour, shift = COLOURS.get(name, plots.SPECIAL), (number - (len(series) - 1) / 2) * width
+        for place, column in enumerate(columns):
+            found = each.get(column)
+            if found is None:
+                continue
+            x = place + shift
+            _dots(ax, x, found, colour, 0.3 * width)
+            if found.values:
+                thick = recipe is not None and recipe.get(name) == column
+                mean = float(np.mean(found.values))
+                ends = x - 0.42 * width, x + 0.42 * width
+                ax.hlines(mean, *ends, color=colour, linewidth=4 if thick else 1.6, alpha=0.5 if thick else 1)
+            elif not found.left_out:
+                ax.text(x, 0.03, "not yet", rotation=90, ha="center", va="bottom", fontsize=8, color=plots.SPECIAL,
+                        transform=ax.get_xaxis_transform())  # fmt: skip
+        for span in dict.fromkeys((found.at_least, found.at_most) for found in each.values() if found.values):
+            if not any(np.allclose(span, other, rtol=0.02, equal_nan=True) for other in spans):
+                spans[span] = colour
+    ax.margins(y=0.12)
+    ax.set_xlim(-0.55, len(columns) - 0.45)
+    ax.autoscale_view()
+    _limits(ax, {span: colour for span, colour in spans.items() if any(map(math.isfinite, span))})
+    crowded = sum(map(len, columns)) > 16
+    ax.set_xticks(range(len(columns)), columns, rotation=40 if crowded else 0, fontsize=9)
+    ax.set_title(title, fontsize=11)
+
+
+def _dots(ax: Axes, x: float, found: Seeds, colour: str, reach: float) -> None:
+    """The seeds side by side, in their order; hollow those that do not count."""
+    values = [*found.values, *found.left_out]
+    places = x + (np.linspace(-reach, reach, len(values)) if len(values) > 1 else np.zeros(len(values)))
+    faces = [colour] * len(found.values) + ["white"] * len(found.left_out)
+    ax.scatter(places, values, s=22, c=faces, edgecolors=colour, linewidths=1.1, zorder=3)
+
+
+def _limits(ax: Axes, spans: Mapping[tuple[float, float], str]) -> None:
+    """Limits as dashed lines. One pair: with the region between, or beyond, shaded; several: in the series' colours."""
+    values = [value for span in spans for value in span if math.isfinite(value)]
+    low, high = ax.get_ylim()
+    if values:
+        low, high = min(low, min(values) - 0.05 * (high - low)), max(high, max(values) + 0.05 * (high - low))
+    for span, colour in spans.items():
+        for value in filter(math.isfinite, span):
+            shown = plots.READOUT if len(spans) == 1 else colour
+            ax.axhline(value, color=shown, linewidth=1.1, linestyle="--", zorder=1)
+        if len(spans) == 1:
+            lower, upper = span
+            region = lower if math.isfinite(lower) else low, upper if math.isfinite(upper) else high
+            ax.axhspan(*region, color=plots.READOUT, alpha=0.08, linewidth=0, zorder=0)
+    ax.set_ylim(low, high)
+
+
+@plots.styled
+def strip_legend(figure, names: Iterable[str], *, recipe: bool = True) -> None:
+    """The marks of :func:`strip`, below a figure."""
+    marks = [Line2D([], [], marker="o", linestyle="", color=COLOURS[name], label=f"{name}, a seed") for name in names]
+    marks.append(Line2D([], [], marker="o", linestyle="", markerfacecolor="white", markeredgecolor=plots.SPECIAL,
+                        label="did not train"))  # fmt: skip
+    if recipe:
+        marks.append(Line2D([], [], color=plots.SPECIAL, alpha=0.5, linewidth=4, label="mean, recipe"))
+    marks.append(Line2D([], [], color=plots.READOUT, linestyle="--", label="limit"))
+    figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), columnspacing=1.0, handletextpad=0.3)
+
+
+# ---- readouts ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Readouts:
+    """Angles of a network's readouts, means over content words: cosines, signed unless named otherwise."""
+
+    context_own: float  # of a word's context readout with χ^E of the word that it translates
+    context_other: float  # the largest with another word's
+    state_own: float  # of its state readout with the same χ^E
+    between: float  # of its two readouts: O12 is about the absolute value
+    state_fed: float  # of its state readout with χ^D of the word itself, as when it was fed last
+    state_place: float  # of its state readout with the mean of μ^D, the same at every step
+    outside: float  # what of the absolute value of ``between`` is left without the span of all χ^D and the mean of μ^D
+
+
+def readouts(stored: Stored, words: Sequence[int], steps: int) -> Readouts:
+    """The geometry behind O12, from the stored products of a network that attends with its states.
+
+    Args:
+        stored: of the network; not with learned attention, whose components live in another space than its readouts.
+        words: ids of the content words, whose translations have the same ids (one-to-one).
+        steps: decoder steps that every sample reaches, over which μ^D is averaged.
+    """
+    if "value input" in stored.blocks:
+        raise ValueError(f"{stored.run} learns its queries and keys: its state readout and χ^D have no common space")
+    picks = {name: _pick(stored, name, words) for name in ("context readout", "state readout")}
+    picks |= {name: _pick(stored, name, words) for name in ("encoder input", "decoder input")}
+    place = _pick(stored, "decoder temporal", range(steps)).mean(0, keepdims=True)
+    gram = stored.gram.astype(np.float64)
+
+    def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return one @ gram @ other.T / np.outer(lengths(one), lengths(other))
+
+    def lengths(vectors: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.einsum("kn,nm,km->k", vectors, gram, vectors))
+
+    context, state = picks["context readout"], picks["state readout"]
+    matched = cosines(context, picks["encoder input"])
+    between = np.diag(cosines(context, state))
+    span = np.concatenate([picks["decoder input"], place])
+    inner = np.linalg.pinv(span @ gram @ span.T, rcond=1e-5, hermitian=True)
+    inside = np.diag(context @ gram @ span.T @ inner @ span @ gram @ state.T) / (lengths(context) * lengths(state))
+    return Readouts(
+        context_own=float(np.diag(matched).mean()),
+        context_other=float(matched[~np.eye(len(words), dtype=bool)].max()),
+        state_own=float(np.diag(cosines(state, picks["encoder input"])).mean()),
+        between=float(between.mean()),
+        state_fed=float(np.diag(cosines(state, picks["decoder input"])).mean()),
+        state_place=float(cosines(state, place).mean()),
+        outside=float(np.abs(between - inside).mean()),
+    )
+
+
+def _pick(stored: Stored, block: str, entries: Iterable[int]) -> np.ndarray:
+    """The rows [K, N] that pick a block's words or steps out of the stored vectors."""
+    start = 0
+    for name, there in stored.blocks.items():
+        if name == block:
+            return np.eye(len(stored.gram))[[start + there.index(entry) for entry in entries]]
+        start += len(there)
+    raise ValueError(f"{stored.run} has no {block}; it has {', '.join(stored.blocks)}")
+
+
+# ---- trainings ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """A training, every 250 steps, on the validation set. Shares are of the largest scores; NaN where not watched."""
+
+    steps: np.ndarray  # [L]
+    accuracy: np.ndarray  # [L]
+    temporal: np.ndarray  # [L] μ^D·μ^E
+    mixed: np.ndarray  # [L] one factor temporal: μ^D·(χ^E + Δh^E) + (χ^D + Δh^D)·μ^E
+    content: np.ndarray  # [L] neither: (χ^D + Δh^D)·(χ^E + Δh^E)
+
+    @property
+    def watched(self) -> bool:
+        """Whether shares were taken while training: not of the networks that were trained before the sweep."""
+        return bool(np.isfinite(self.temporal).any())
+
+
+def course(stored: Stored, *, centred: bool = False) -> Course:
+    """How a training went on, from what is stored of it: signed shares, or centred ones (claims.toml, shares)."""
+    shares = stored.log_shares[:, int(centred)].astype(np.float64)
+    temporal, content = shares[:, 0, 0], shares[:, 1:, 1:].sum((1, 2))
+    mixed = shares.sum((1, 2)) - temporal - content
+    return Course(stored.log[:, 0].astype(int), stored.log[:, 2], temporal, mixed, content)
+
+
+def first_for_good(steps: np.ndarray, reached: np.ndarray) -> int | None:
+    """The first of the steps [L] from which on a condition [L] holds to the end; None where it does not at the end."""
+    after = np.flatnonzero(~np.asarray(reached, dtype=bool))
+    start = after[-1] + 1 if len(after) else 0
+    return None if start == len(steps) else int(steps[start])
+
+
+#: The parts of a score in :func:`course_panel`, with their colours and marks.
+PARTS = {
+    "temporal": ("μᴰ·μᴱ", "#1F4E79", "-"),
+    "mixed": ("one factor temporal", "#5B9BD5", "--"),
+    "content": ("neither temporal", plots.WORDS[1], "-."),
+}
+
+
+@plots.styled
+def accuracy_panel(ax: Axes, networks: Sequence[Stored], bar: float, *, title: str = "") -> None:
+    """The accuracy on the validation set while training, a line a seed: blue those that reach the bar in the end, on
+    the test set, red those that do not.
+    """
+    for each in networks:
+        colour = plots.WORDS[0] if each.accuracy >= bar else plots.WORDS[1]
+        ax.plot(each.log[:, 0], each.log[:, 2], color=colour, linewidth=1.4, alpha=0.85)
+    reached = sum(each.accuracy >= bar for each in networks)
+    said = f"{reached} of {len(networks)} reach {bar:.1%}" if networks else "not yet trained"
+    ax.text(0.97, 0.05, said, ha="right", va="bottom", fontsize=9.5, transform=ax.transAxes)
+    ax.axhline(bar, color=plots.READOUT, linestyle="--", linewidth=1)
+    ax.set_ylim(0, 1.05)
+    ax.set_title(title, fontsize=10.5)
+
+
+@plots.styled
+def course_panel(ax: Axes, courses: Sequence[Course], *, title: str = "") -> None:
+    """The parts of the score while training, a line a seed, and the accuracy, dotted."""
+    for each in courses:
+        for name, (_, colour, style) in PARTS.items():
+            ax.plot(each.steps, getattr(each, name), style, color=colour, linewidth=1.3, alpha=0.85)
+        ax.plot(each.steps, each.accuracy, ":", color="#333333", linewidth=1.3)
+    if not courses:
+        ax.text(0.5, 0.5, "not yet trained", ha="center", va="center", transform=ax.transAxes, color=plots.SPECIAL)
+    ax.axhline(0, color="#333333", linewidth=0.6)
+    ax.set_ylim(-0.35, 1.2)
+    ax.set_title(title)
+
+
+@plots.styled
+def course_legend(figure) -> None:
+    """The lines of :func:`course_panel`, below a figure."""
+    lines = [Line2D([], [], color=colour, linestyle=style, label=label) for label, colour, style in PARTS.values()]
+    lines.append(Line2D([], [], color="#333333", linestyle=":", label="word accuracy"))
+    figure.legend(handles=lines, loc="outside lower center", ncols=len(lines))
+
+
+# ---- trees -------------------------------------------------------------------------------------------------------
+
+
+@plots.styled
+def branches(ax: Axes, paths: np.ndarray, words: np.ndarray, names: Sequence[str], *, title: str = "") -> None:
+    """States of consecutive steps as paths on their first two principal components, coloured by the first word.
+
+    Args:
+        ax: to draw on.
+        paths: [P, K, n] the states of P sentences at K steps.
+        words: [P] the first word of each, an index into ``names``.
+        names: the words.
+        title: of the panel.
+    """
+    components = statistics.principal_components(paths.reshape(-1, paths.shape[-1]), count=2)
+    places = components.project(paths)
+    for index, colour in enumerate(plots.word_colours(names).values()):
+        tones = plots.shades(colour, paths.shape[1], 0.6)
+        mine = places[words == index]
+        for path in mine:
+            ax.plot(*path.T, color=colour, linewidth=0.7, alpha=0.35, zorder=1)
+        for step, tone in enumerate(tones):
+            ax.scatter(*mine[:, step].T, s=9 + 4 * step, color=[tone], linewidths=0, zorder=2 + step)
+    plots.label_components(ax, components)
+    ax.set_title(title)
+
+
+@plots.styled
+def clouds(ax: Axes, states: np.ndarray, words: np.ndarray, names: Sequence[str], *, title: str = "") -> None:
+    """States [P, n] on their first two principal components, coloured by a word [P] of each sentence."""
+    components = statistics.principal_components(states, count=2)
+    places = components.project(states)
+    for index, (name, colour) in enumerate(plots.word_colours(names).items()):
+        ax.scatter(*places[words == index].T, s=10, color=colour, linewidths=0, alpha=0.8, label=name)
+    plots.label_components(ax, components)
+    ax.set_title(title)
