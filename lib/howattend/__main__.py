@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
             help="a chapter parameter: retrain, quick, seed or device",
         )
         added.set_defaults(command=run)
+    added.add_argument("--times", action="store_true", help="one after another, and record how long each takes")
     train = command("train", _train, "train runs and store their weights in data/weights; goes on where it was stopped")
     train.add_argument("names", nargs="*", metavar="RUN", help="see: list")
     train.add_argument("--all", action="store_true", help="every run that has no weights of its present configuration")

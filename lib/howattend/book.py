@@ -8,8 +8,11 @@ processes of their own, on a kernel that is this interpreter, wherever the user'
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import os
+import platform
 import re
 import shutil
 import signal
@@ -68,7 +71,7 @@ def build(
     if execute:
         with _executed(root, selected, workers, parameters or {}) as results:
             failures = []
-            for name, executed, failure in results:
+            for name, executed, failure, _ in results:
                 if failure:
                     failures.append(failure)
                 else:
@@ -85,8 +88,10 @@ def build(
     return target / "index.html"
 
 
-def refresh(root: Path, names: Sequence[str] = (), *, workers: int | None = None) -> list[str]:
+def refresh(root: Path, names: Sequence[str] = (), *, workers: int | None = None, times: bool = False) -> list[str]:
     """Execute the chapters with default parameters and write them back to book/, normalised; returns the changed names.
+
+    With ``times`` they run one after another, and how long each took is recorded in data/chapter_seconds.csv.
 
     A chapter that fails stays as it is, the others are still written; then BookError says where each failed. One thread
     a kernel, whatever the number of chapters, so that a chapter refreshed alone gives the same last bits; and no cache,
@@ -94,13 +99,17 @@ def refresh(root: Path, names: Sequence[str] = (), *, workers: int | None = None
     """
     root = root.resolve()
     selected = _selected(root, names)
+    if times and workers not in (None, 1):
+        raise BookError(f"workers is {workers}; with times it must be 1, or chapters would wait for one another")
+    workers, spent = 1 if times else workers, {}
     inputs = notebooks.inputs_digest(root)  # before the execution: what is edited meanwhile must not pass as seen
     failures, changed = [], []
     with _executed(root, selected, workers, {}, threads=1, bare=True) as results:
-        for name, executed, failure in results:
+        for name, executed, failure, seconds in results:
             if failure:
                 failures.append(failure)
                 continue
+            spent[name] = seconds
             notebook = normalise(read(executed))
             notebook.metadata["howattend"] = {"code": notebooks.code_digest(notebook), "inputs": inputs}
             text = to_text(notebook)
@@ -108,6 +117,8 @@ def refresh(root: Path, names: Sequence[str] = (), *, workers: int | None = None
                 write_text(selected[name], text)
                 changed.append(name)
             notebooks.write_pictures(root, name, notebook)
+    if times:
+        _record_times(root, spent)
     print(f"changed: {', '.join(changed) or 'nothing'}")
     if failures:
         raise BookError("\n".join(["these chapters failed and stay as they are:", *failures]))
@@ -224,8 +235,10 @@ def _executed(
     parameters: Mapping[str, object],
     threads: int | None = None,
     bare: bool = False,
-) -> Iterator[Iterator[tuple[str, Path, str]]]:
-    """Executes chapters side by side; yields (name, executed notebook, failure or "") as each ends.
+) -> Iterator[Iterator[tuple[str, Path, str, tuple[float, float]]]]:
+    """Executes chapters side by side; yields (name, executed notebook, failure or "", seconds) as each ends.
+
+    The seconds are those of the wall clock, and of the cores: the latter are the chapter's own where it runs alone.
 
     ``bare``: with an empty cache, as on a fresh machine.
     """
@@ -264,17 +277,18 @@ def _executed(
                     start_new_session=True,  # Ctrl-C reaches this process only, which then ends them in order
                 )
 
-        def results() -> Iterator[tuple[str, Path, str]]:
+        def results() -> Iterator[tuple[str, Path, str, tuple[float, float]]]:
             pending, started, done = list(sources), {}, 0
             while pending or running:
                 while pending and len(running) < workers:
                     name = pending.pop(0)
-                    running[name], started[name] = start(name), time.monotonic()
+                    running[name], started[name] = start(name), _now()
                 for name in [name for name, process in running.items() if process.poll() is not None]:
                     failed, done = running.pop(name).returncode != 0, done + 1
-                    words = f"{time.monotonic() - started[name]:.0f} s" + (", FAILED" if failed else "")
-                    print(f"[{done}/{len(sources)}] {name}  {words}", flush=True)
-                    yield name, work / f"{name}.ipynb", _failure(name, sources[name], work) if failed else ""
+                    wall, core = (after - before for after, before in zip(_now(), started[name], strict=True))
+                    print(f"[{done}/{len(sources)}] {name}  {wall:.0f} s{', FAILED' if failed else ''}", flush=True)
+                    failure = _failure(name, sources[name], work) if failed else ""
+                    yield name, work / f"{name}.ipynb", failure, (wall, core)
                 time.sleep(0.05)
 
         try:
@@ -282,6 +296,31 @@ def _executed(
         finally:
             for process in running.values():
                 _end(process)
+
+
+def _now() -> tuple[float, float]:
+    """Seconds of the wall clock, and those that processes which this one started have spent until they ended."""
+    spent = os.times()  # of children: zeros on Windows
+    return time.monotonic(), spent.children_user + spent.children_system
+
+
+def _record_times(root: Path, spent: Mapping[str, tuple[float, float]]) -> None:
+    """Put times into data/chapter_seconds.csv, in the order of the book; chapters that are gone leave it."""
+    path = root / "data" / "chapter_seconds.csv"
+    machine = f"{platform.system()} {platform.machine()}, {_cores()} cores, one thread a chapter"
+    rows = {}
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = {row["chapter"]: row for row in csv.DictReader(stream)}
+    for name, (wall, core) in spent.items():
+        times = {"seconds": f"{wall:.1f}", "core_seconds": f"{core:.1f}" if core else ""}
+        rows[name] = {"chapter": name, **times, "machine": machine}
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ["chapter", "seconds", "core_seconds", "machine"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows[name] for name in chapters(root) if name in rows)
+    write_text(path, text.getvalue())
+    print(f"recorded in {path.relative_to(root)}; it is shown by: python -m howattend chapters reproducibility")
 
 
 def _failure(name: str, source: NotebookNode, work: Path) -> str:
@@ -337,10 +376,10 @@ def main_build(options: argparse.Namespace) -> int:
 
 
 def main_refresh(options: argparse.Namespace) -> int:
-    """``python -m howattend chapters [CHAPTER …]``"""
+    """``python -m howattend chapters [CHAPTER …] [--times]``"""
     if options.parameters:
         raise BookError("committed chapters have their default parameters: use -p with book, or edit the chapter")
-    refresh(options.root, options.names, workers=options.workers)
+    refresh(options.root, options.names, workers=options.workers, times=options.times)
     return 0
 
 
