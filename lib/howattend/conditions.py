@@ -1,4 +1,4 @@
-"""The chapter on conditions: claims against what was varied, the geometry of readouts, trainings as they went on."""
+"""The chapter on conditions: claims against what was varied, and its figures."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from howattend import plots, statistics
 from howattend.claims import PLAN, format_quantity
 from howattend.claims.criteria import NOT_COMPARABLE
 from howattend.ledger import FEW, NOT, REPORTED, REPRODUCED, Ledger, LedgerError, limits
+from howattend.recorded import Course
 from howattend.sweep.components import Stored
 from howattend.tables import Table
 
-#: The colours of the two architectures with attention, as in the other chapters.
+#: What a panel's axis spans at least, so that a spread of no account does not fill it.
+LEAST_SPAN = 0.05
+#: The colours of the architectures, as in the other chapters.
 COLOURS = {"AED": plots.WORDS[0], "AO": plots.WORDS[1], "VED": plots.WORDS[3]}
 
 
@@ -82,6 +85,19 @@ def verdicts(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: It
         if rows:
             content[heading] = rows
     return Table(("claim", *columns), content, marks)
+
+
+def turns(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: Iterable[str]) -> list[str]:
+    """What :func:`verdicts` says in lines: the claims that hold in some of the columns and not in others, and where."""
+    lines, claims = [], list(claims)
+    for heading, runs in sections.items():
+        for claim in claims:
+            rows = book.rows[book.rows["claim"] == claim].set_index("run")["verdict"]
+            found = {column: rows.get(run, "") for column, run in runs.items()}
+            good, bad = ([name for name in found if found[name] == verdict] for verdict in (REPRODUCED, NOT))
+            if good and bad:
+                lines.append(f"{heading}: {claim} holds at {', '.join(good)}, not at {', '.join(bad)}")
+    return lines
 
 
 def _cell(book: Ledger, claim: str, run: str, marks: dict[str, str]) -> str:
@@ -170,8 +186,11 @@ def strip(
             if not any(np.allclose(span, other, rtol=0.02, equal_nan=True) for other in spans):
                 spans[span] = colour
     ax.margins(y=0.12)
-    ax.set_xlim(-0.55, len(columns) - 0.45)
     ax.autoscale_view()
+    low, high = ax.get_ylim()
+    if high - low < LEAST_SPAN:  # no panel makes much of nothing
+        ax.set_ylim((low + high - LEAST_SPAN) / 2, (low + high + LEAST_SPAN) / 2)
+    ax.set_xlim(-0.55, len(columns) - 0.45)
     _limits(ax, {span: colour for span, colour in spans.items() if any(map(math.isfinite, span))})
     crowded = sum(map(len, columns)) > 16
     ax.set_xticks(range(len(columns)), columns, rotation=40 if crowded else 0, fontsize=9)
@@ -215,102 +234,7 @@ def strip_legend(figure, names: Iterable[str], *, recipe: bool = True) -> None:
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), columnspacing=1.0, handletextpad=0.3)
 
 
-# ---- readouts ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Readouts:
-    """Angles of a network's readouts, means over content words: cosines, signed unless named otherwise."""
-
-    context_own: float  # of a word's context readout with χ^E of the word that it translates
-    context_other: float  # the largest with another word's
-    state_own: float  # of its state readout with the same χ^E
-    between: float  # of its two readouts: O12 is about the absolute value
-    state_fed: float  # of its state readout with χ^D of the word itself, as when it was fed last
-    state_place: float  # of its state readout with the mean of μ^D, the same at every step
-    outside: float  # what of the absolute value of ``between`` is left without the span of all χ^D and the mean of μ^D
-
-
-def readouts(stored: Stored, words: Sequence[int], steps: int) -> Readouts:
-    """The geometry behind O12, from the stored products of a network that attends with its states.
-
-    Args:
-        stored: of the network; not with learned attention, whose components live in another space than its readouts.
-        words: ids of the content words, whose translations have the same ids (one-to-one).
-        steps: decoder steps that every sample reaches, over which μ^D is averaged.
-    """
-    if "value input" in stored.blocks:
-        raise ValueError(f"{stored.run} learns its queries and keys: its state readout and χ^D have no common space")
-    picks = {name: _pick(stored, name, words) for name in ("context readout", "state readout")}
-    picks |= {name: _pick(stored, name, words) for name in ("encoder input", "decoder input")}
-    place = _pick(stored, "decoder temporal", range(steps)).mean(0, keepdims=True)
-    gram = stored.gram.astype(np.float64)
-
-    def cosines(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return one @ gram @ other.T / np.outer(lengths(one), lengths(other))
-
-    def lengths(vectors: np.ndarray) -> np.ndarray:
-        return np.sqrt(np.einsum("kn,nm,km->k", vectors, gram, vectors))
-
-    context, state = picks["context readout"], picks["state readout"]
-    matched = cosines(context, picks["encoder input"])
-    between = np.diag(cosines(context, state))
-    span = np.concatenate([picks["decoder input"], place])
-    inner = np.linalg.pinv(span @ gram @ span.T, rcond=1e-5, hermitian=True)
-    inside = np.diag(context @ gram @ span.T @ inner @ span @ gram @ state.T) / (lengths(context) * lengths(state))
-    return Readouts(
-        context_own=float(np.diag(matched).mean()),
-        context_other=float(matched[~np.eye(len(words), dtype=bool)].max()),
-        state_own=float(np.diag(cosines(state, picks["encoder input"])).mean()),
-        between=float(between.mean()),
-        state_fed=float(np.diag(cosines(state, picks["decoder input"])).mean()),
-        state_place=float(cosines(state, place).mean()),
-        outside=float(np.abs(between - inside).mean()),
-    )
-
-
-def _pick(stored: Stored, block: str, entries: Iterable[int]) -> np.ndarray:
-    """The rows [K, N] that pick a block's words or steps out of the stored vectors."""
-    start = 0
-    for name, there in stored.blocks.items():
-        if name == block:
-            return np.eye(len(stored.gram))[[start + there.index(entry) for entry in entries]]
-        start += len(there)
-    raise ValueError(f"{stored.run} has no {block}; it has {', '.join(stored.blocks)}")
-
-
-# ---- trainings ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Course:
-    """A training, every 250 steps, on the validation set. Shares are of the largest scores; NaN where not watched."""
-
-    steps: np.ndarray  # [L]
-    accuracy: np.ndarray  # [L]
-    temporal: np.ndarray  # [L] μ^D·μ^E
-    mixed: np.ndarray  # [L] one factor temporal: μ^D·(χ^E + Δh^E) + (χ^D + Δh^D)·μ^E
-    content: np.ndarray  # [L] neither: (χ^D + Δh^D)·(χ^E + Δh^E)
-
-    @property
-    def watched(self) -> bool:
-        """Whether shares were taken while training: not of the networks that were trained before the sweep."""
-        return bool(np.isfinite(self.temporal).any())
-
-
-def course(stored: Stored, *, centred: bool = False) -> Course:
-    """How a training went on, from what is stored of it: signed shares, or centred ones (claims.toml, shares)."""
-    shares = stored.log_shares[:, int(centred)].astype(np.float64)
-    temporal, content = shares[:, 0, 0], shares[:, 1:, 1:].sum((1, 2))
-    mixed = shares.sum((1, 2)) - temporal - content
-    return Course(stored.log[:, 0].astype(int), stored.log[:, 2], temporal, mixed, content)
-
-
-def first_for_good(steps: np.ndarray, reached: np.ndarray) -> int | None:
-    """The first of the steps [L] from which on a condition [L] holds to the end; None where it does not at the end."""
-    after = np.flatnonzero(~np.asarray(reached, dtype=bool))
-    start = after[-1] + 1 if len(after) else 0
-    return None if start == len(steps) else int(steps[start])
+# ---- trainings and trees -------------------------------------------------------------------------------------------
 
 
 #: The parts of a score in :func:`course_panel`, with their colours and marks.
@@ -331,6 +255,8 @@ def accuracy_panel(ax: Axes, networks: Sequence[Stored], bar: float, *, title: s
         ax.plot(each.log[:, 0], each.log[:, 2], color=colour, linewidth=1.4, alpha=0.85)
     reached = sum(each.accuracy >= bar for each in networks)
     said = f"{reached} of {len(networks)} reach {bar:.1%}" if networks else "not yet trained"
+    if not networks:
+        ax.set_xticks([])
     ax.text(0.97, 0.05, said, ha="right", va="bottom", fontsize=9.5, transform=ax.transAxes)
     ax.axhline(bar, color=plots.READOUT, linestyle="--", linewidth=1)
     ax.set_ylim(0, 1.05)
@@ -346,6 +272,7 @@ def course_panel(ax: Axes, courses: Sequence[Course], *, title: str = "") -> Non
         ax.plot(each.steps, each.accuracy, ":", color="#333333", linewidth=1.3)
     if not courses:
         ax.text(0.5, 0.5, "not yet trained", ha="center", va="center", transform=ax.transAxes, color=plots.SPECIAL)
+        ax.set_xticks([])
     ax.axhline(0, color="#333333", linewidth=0.6)
     ax.set_ylim(-0.35, 1.2)
     ax.set_title(title)
@@ -357,9 +284,6 @@ def course_legend(figure) -> None:
     lines = [Line2D([], [], color=colour, linestyle=style, label=label) for label, colour, style in PARTS.values()]
     lines.append(Line2D([], [], color="#333333", linestyle=":", label="word accuracy"))
     figure.legend(handles=lines, loc="outside lower center", ncols=len(lines))
-
-
-# ---- trees -------------------------------------------------------------------------------------------------------
 
 
 @plots.styled
