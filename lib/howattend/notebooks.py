@@ -27,6 +27,7 @@ _CELL_CHURN = {"papermill", "execution", "ExecuteTime", "collapsed", "scrolled",
 _PICTURES = {  # shown outside of their chapter
     ("one-to-one", "fig-paths"): "one-to-one.png",
     ("model-features", "fig-three-tasks"): "three-tasks.png",
+    ("ledger", "fig-ledger"): "ledger.png",
 }
 _PAPERMILL_TAGS = {"injected-parameters", "papermill-error-cell-tag"}
 _NOT_INPUTS = {"book.py", "notebooks.py", "__main__.py"}  # they change no output of a chapter

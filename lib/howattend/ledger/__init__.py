@@ -10,7 +10,11 @@ architecture were measured, too.
     book.verdict("O8"), book.conditions("O8")    # what it depends on, and all that was tried
 """
 
+from howattend.ledger.links import FIGURES, TASKS
 from howattend.ledger.names import KINDS, VARIANTS, departures, kind_of, limits
+from howattend.ledger.page import Page, counts
+from howattend.ledger.picture import nearness, summary
+from howattend.ledger.prose import told
 from howattend.ledger.records import ALL_RUNS, Ledger, LedgerError, assemble, read
 from howattend.ledger.verdicts import (
     CONDITION,
@@ -29,10 +33,12 @@ __all__ = [
     "ALL_RUNS",
     "CONDITION",
     "FEW",
+    "FIGURES",
     "KINDS",
     "NOT",
     "REPORTED",
     "REPRODUCED",
+    "TASKS",
     "UNMEASURED",
     "VARIANTS",
     "VERDICTS",
@@ -40,10 +46,15 @@ __all__ = [
     "Ledger",
     "LedgerError",
     "Over",
+    "Page",
     "assemble",
+    "counts",
     "departures",
     "kind_of",
     "limits",
+    "nearness",
     "read",
     "say",
+    "summary",
+    "told",
 ]

@@ -224,7 +224,8 @@ class Page:
         over = Over.of(row["quantity"], row["seeds"], row["values"])
         name = name or f"{row['architecture']} <code>{escape(row['run'])}</code>"
         name = ALL_RUNS if row["run"] == ALL_RUNS else name
-        mean = f"<small>{escape(over.quantity)}</small> {over.number(over.mean)}" if over.values else "–"
+        mean = over.number(over.mean, (row["at_least"], row["at_most"])) if over.values else "–"
+        mean = f"<small>{escape(over.quantity)}</small> {mean}"
         mean += f" <small>{over.interval}</small>" if over.interval else ""
         verdict = verdict_html(row["claim"], row["verdict"], seeds_note(row))
         cells = f'<th scope="row">{name}</th><td>{mean}</td><td>{seeds_svg(row, axis)}</td><td>{verdict}</td>'

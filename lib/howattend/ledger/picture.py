@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -36,6 +36,9 @@ SECTIONS: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = (
     ),
 )
 _ROW = 0.245  # inches
+#: Where each architecture's dots begin, in the units of a column (104 wide).
+_PLACES = ({"AED": 65, "AO": 78, "VED": 91}, {"AED": 78, "AO": 91})
+_SPACE = 2.15  # between two dots
 
 
 @plots.styled
@@ -47,37 +50,52 @@ def summary(book: Ledger) -> Figure:
     tall = max(sum(len(claims) + 1.35 for _, claims in column) for column in SECTIONS)
     figure, axes = plt.subplot_mosaic(
         [["bar", "bar"], ["left", "right"]],
-        figsize=(8.4, _ROW * (tall + 3.2)),
-        height_ratios=(2.1, tall + 0.3),
+        figsize=(8.4, _ROW * (tall + 3.6)),
+        height_ratios=(3.0, tall + 0.3),
         gridspec_kw={"wspace": 0.02, "hspace": 0.01},
     )
     claims = [claim for column in SECTIONS for _, some in column for claim in some]
     _bar(axes["bar"], counts(book, claims))
-    for ax, sections in zip((axes["left"], axes["right"]), SECTIONS, strict=True):
-        _column(ax, book, sections, tall)
+    for ax, sections, places in zip((axes["left"], axes["right"]), SECTIONS, _PLACES, strict=True):
+        _column(ax, book, sections, places, tall)
     return figure
 
 
 def _bar(ax: Axes, found: dict[str, int]) -> None:
-    """The verdicts' counts as one bar, which is the legend of their colours, too."""
+    """The verdicts' counts as one bar, and what colours and marks mean."""
     total, left = sum(found.values()), 0
     for verdict, count in found.items():
         ax.add_patch(Rectangle((left, 0), count, 1, facecolor=COLOURS[verdict], edgecolor="white", linewidth=1.5))
-        wide = count / total > 0.17
-        text = f"{count} {verdict}" if wide else str(count)
-        ax.text(
-            left + count / 2, 0.5, text, ha="center", va="center", fontsize=10.5, color=_FACES.get(verdict, "black")
-        )
-        if not wide:
-            ax.text(left + count / 2, -0.25, verdict, ha="center", va="top", fontsize=9)
+        face = _FACES.get(verdict, "black")
+        ax.text(left + count / 2, 0.5, str(count), ha="center", va="center", fontsize=12, color=face)
         left += count
+    open_ones = [verdict for verdict in found if verdict in (REPORTED, FEW, UNMEASURED)]
+    squares = {verdict: COLOURS[verdict] for verdict in (REPRODUCED, CONDITION, NOT) if verdict in found}
+    squares |= {" / ".join(open_ones): COLOURS[REPORTED]} if open_ones else {}
+    marks = [
+        Line2D([], [], linestyle="", marker="s", markersize=9, color=squares[name], label=name) for name in squares
+    ]
+    dots = [
+        Line2D([], [], linestyle="", marker="o", markersize=4, color=COLOURS[REPRODUCED], label="a seed: holds"),
+        Line2D([], [], linestyle="", marker="x", markersize=4.5, color=COLOURS[NOT], label="does not"),
+        Line2D([], [], linestyle="", marker="o", markersize=4, color=COLOURS[REPORTED], label="is reported"),
+        Line2D([], [], linestyle="", marker="o", markersize=4, mfc="white", color="#555555", label="did not train"),
+    ]
+    settings = {"handletextpad": 0.1, "columnspacing": 1.4, "borderpad": 0, "loc": "upper center"}
+    first = ax.legend(handles=marks, ncols=len(marks), bbox_to_anchor=(0.5, 0.56), **settings)
+    ax.add_artist(first)
+    ax.legend(handles=dots, ncols=len(dots), bbox_to_anchor=(0.5, 0.28), **settings)
     ax.set_xlim(0, total)
-    ax.set_ylim(-1.0, 1.1)
+    ax.set_ylim(-2.0, 1.1)
     ax.axis("off")
 
 
-def _column(ax: Axes, book: Ledger, sections: Sequence[tuple[str, Sequence[str]]], tall: float) -> None:
+def _column(
+    ax: Axes, book: Ledger, sections: Sequence[tuple[str, Sequence[str]]], places: Mapping[str, float], tall: float
+) -> None:
     """Claims below their headings: a square in the verdict's colour, id, words, dots by architecture."""
+    for architecture, x in places.items():
+        ax.text(x, 1.0, architecture, fontsize=9, color="#555555", va="center", ha="left")
     y = 0.0
     for heading, claims in sections:
         y += 1.0
@@ -86,26 +104,28 @@ def _column(ax: Axes, book: Ledger, sections: Sequence[tuple[str, Sequence[str]]
             y += 1
             verdict = book.verdicts[claim].verdict
             ax.add_patch(Rectangle((0, y - 0.42), 4, 0.84, facecolor=COLOURS[verdict], linewidth=0))
-            ax.text(5.5, y, claim, fontsize=9.5, va="center", fontweight="bold")
-            ax.text(13, y, SHORT[claim], fontsize=9.5, va="center")
-            _dots(ax, book, claim, y)
+            ax.text(5.5, y, claim, fontsize=9, va="center", fontweight="bold")
+            ax.text(15, y, SHORT[claim], fontsize=9, va="center")
+            _dots(ax, book, claim, y, places)
         y += 0.35
     ax.set_xlim(0, 104)
     ax.set_ylim(tall + 0.6, 0.4)
     ax.axis("off")
 
 
-def _dots(ax: Axes, book: Ledger, claim: str, y: float) -> None:
-    """The seeds of each base run, from the right: full where the claim holds, crosses where not, grey where the
-    criterion asks for a report only, hollow for seeds that did not train.
+def _dots(ax: Axes, book: Ledger, claim: str, y: float, places: Mapping[str, float]) -> None:
+    """The seeds of each base run: full where the claim holds, crosses where not, grey where the criterion asks for a
+    report only, hollow for seeds that did not train.
     """
-    x = 103.0
     alike, judged = book.agreement(claim) if claim in ("V1", "V2", "V3") else (0, 0)
     if judged:
-        ax.text(x, y, f"{alike} of {judged} rows alike", fontsize=9, va="center", ha="right")
-    for _, row in book.of_claim(claim, "base").iloc[::-1].iterrows():
+        ax.text(103, y, f"{alike} of {judged} verdicts", fontsize=9, va="center", ha="right")
+    begin = dict(places)
+    for _, row in book.of_claim(claim, "base").iterrows():
+        architecture = row["architecture"] if row["architecture"] in begin else "AED"  # H1: over all
         verdicts = dict(zip(row["seeds"], row["verdicts"], strict=True)) | dict.fromkeys(row["left_out"])
-        for _, verdict in sorted(verdicts.items(), reverse=True):
+        x = begin[architecture] + 1
+        for _, verdict in sorted(verdicts.items()):
             style = {
                 "True": {"marker": "o", "color": COLOURS[REPRODUCED], "s": 15},
                 "False": {"marker": "x", "color": COLOURS[NOT], "s": 17, "linewidths": 1.5},
@@ -113,8 +133,8 @@ def _dots(ax: Axes, book: Ledger, claim: str, y: float) -> None:
                 None: {"marker": "o", "facecolors": "white", "edgecolors": "#555555", "s": 14, "linewidths": 0.9},
             }[verdict]
             ax.scatter(x, y, **style)
-            x -= 2.3
-        x -= 1.7
+            x += _SPACE
+        begin[architecture] = x + 0.7  # a second network of the same architecture beside it
 
 
 @plots.styled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from howattend import statistics
@@ -50,10 +51,14 @@ class Over:
         """ "0.95 to 0.97", or nothing for a single seed."""
         return f"{self.number(self.low)} to {self.number(self.high)}" if len(self.values) > 1 else ""
 
-    def number(self, value: float) -> str:
-        """A value as text: an accuracy in percent, else two digits behind the point or two significant ones."""
+    def number(self, value: float, limits: Iterable[float] = ()) -> str:
+        """A value as text: an accuracy in percent, else two digits behind the point or two significant ones; a third
+        where two would make it look like one of the ``limits``.
+        """
         if self.quantity.startswith("accuracy"):
             return f"{min(value, 1.0):.2%}".replace("%", " %")
+        if any(round(value, 2) == limit != value for limit in limits):
+            return f"{value:.3f}"
         return f"{value + 0.0:.2f}" if abs(value) >= 0.0995 or value == 0 else f"{value:.2g}"
 
 
