@@ -19,6 +19,7 @@ from howattend.analysis import Run, array
 from howattend.models import ModelConfig
 from howattend.runs import RunConfig
 from howattend.sweep import components, engine, measuring, rows, work
+from howattend.sweep.digest import code_of, measuring_digest
 from howattend.sweep.plan import Entry, Job, Name, Plan, jobs, recorded_name, resolve
 from howattend.tasks import Batch, OneToOne
 from howattend.training import TrainConfig
@@ -307,22 +308,124 @@ def test_what_says_nothing_about_a_run_is_recorded_as_such(task):
 
 def test_what_is_kept_has_the_products_and_paths_of_the_components():
     work.do(PLAN, FIRST)
-    run, _ = sweep.load(TINY, 0)
+    run, log = sweep.load(TINY, 0)
     kept = components.load(TINY.name, 0)
-    both = array(run.decoder.temporal) @ array(run.encoder.temporal).T
-    assert np.allclose(kept.products("decoder temporal", "encoder temporal"), both, rtol=1e-3, atol=1e-4)
-    paths = np.concatenate([array(run.decoder.temporal), array(run.encoder.temporal)])
+
+    def close(found, one, other):
+        lengths = np.outer(np.linalg.norm(one, axis=1), np.linalg.norm(other, axis=1))
+        return (np.abs(found - one @ other.T) <= 2e-3 * lengths).all()
+
+    decoder, encoder = (array(side.temporal) for side in (run.decoder, run.encoder))
+    assert close(kept.products("decoder temporal", "encoder temporal"), decoder, encoder)
+    paths = np.concatenate([decoder, encoder])
     centred = paths - paths.mean(0)
     found = kept.coordinates("decoder temporal", "encoder temporal", count=5)
     assert np.allclose(found @ found.T, centred @ centred.T, atol=1e-2 * np.abs(centred @ centred.T).max())
     readouts = array(run.model.context_readout)[list(kept.blocks["context readout"])]
     inputs = array(run.encoder.input)[list(kept.blocks["encoder input"])]
-    assert np.allclose(kept.products("context readout", "encoder input"), readouts @ inputs.T, rtol=1e-3, atol=1e-4)
-    signed = kept.terms[0].astype(float) * kept.counts[:, None, None]
+    assert close(kept.products("context readout", "encoder input"), readouts, inputs)
+    signed = kept.terms[0] * kept.counts[:, None, None]
     assert np.allclose(signed.sum(0) / signed.sum(), run.shares_all_steps.signed, atol=5e-3)
-    assert components.path(TINY.name, 0).stat().st_size < 20_000
+    assert kept.counts.tolist() == run.trace.decoder_mask.sum(0).tolist()
+    assert np.allclose(kept.log, [[entry["step"], entry["loss"], entry["accuracy"]] for entry in log], rtol=1e-3)
+    assert np.allclose(kept.log_shares, [entry["shares"] for entry in log], atol=2.6e-3)
+    assert components.path(TINY.name, 0).stat().st_size < 2_000
     with pytest.raises(ValueError, match="block must be one of decoder temporal"):
         kept.products("lost", "encoder input")
+
+
+def random_kept(seed=0, size=9, largest=5.0):
+    """What could be kept of a network, with a vector of length 0, and shares not watched, or beyond all bounds."""
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((size, 4)) * random.uniform(0.01, 30, (size, 1))
+    vectors[2] = 0
+    shares = random.normal(0, 1, (3, 2, 3, 3))
+    shares[0], shares[1, 0, 0, 0] = np.nan, 1e9
+    return components.Stored(
+        *(TINY.name, 3, "a" * 64, "b" * 64, 0.98765432101),
+        blocks={"decoder temporal": (0, 1, 2, 3), "encoder input": (2, 4, 5, 6, 7)},
+        gram=vectors @ vectors.T,
+        terms=largest * random.uniform(-1, 1, (3, 5, 3, 3)),
+        counts=np.array([10_000, 9_000, 17, 1, 0]),
+        log=np.array([[250, 2.3, 0.1], [500, 0.0, 0.99997], [1000, 1e-4, 1.0]]),
+        log_shares=shares,
+    )
+
+
+@pytest.mark.parametrize("largest", [5.0, 1e-6, 3e4, 0.0])
+def test_what_is_kept_survives_writing_and_reading(largest):
+    kept = random_kept(largest=largest)
+    place = components.write(kept)
+    before, found = place.read_bytes(), components.load(TINY.name, 3)
+    lengths = np.sqrt(np.diag(kept.gram))
+    assert (np.abs(found.gram - kept.gram) <= 1.6e-3 * np.outer(lengths, lengths)).all()
+    assert np.allclose(np.sqrt(np.diag(found.gram)), lengths, rtol=3e-4)
+    assert np.allclose(found.terms, kept.terms, atol=1.1e-3 * largest)
+    assert found.counts.tolist() == kept.counts.tolist()
+    assert np.allclose(found.log, kept.log, rtol=6e-4, atol=2e-5) and found.log[1, 1] == 0
+    assert np.allclose(found.log_shares, kept.log_shares.clip(-160, 160), atol=2.6e-3, equal_nan=True)
+    for name in ("run", "seed", "config_hash", "weights_sha256", "accuracy", "blocks"):
+        assert getattr(found, name) == getattr(kept, name)
+    assert components.write(kept).read_bytes() == before
+
+
+def test_what_cannot_be_kept_is_refused():
+    kept = random_kept()
+    with pytest.raises(ValueError, match="too large to be kept"):
+        components.write(replace(kept, counts=np.array([40_000, 0, 0, 0, 0])))
+    assert not components.path(TINY.name, 3).exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "empty", "other"])
+def test_a_damaged_file_of_components_is_told(damage):
+    place = components.write(random_kept())
+    content = bytearray(place.read_bytes())
+    if damage == "cut":
+        content = content[:-150]
+    if damage == "bit":
+        content[len(content) // 2] ^= 255
+    if damage == "empty":
+        content = b""
+    place.write_bytes(content)
+    if damage == "other":
+        np.savez(place, content=np.frombuffer(b'{"format":2}\n1234', np.uint8))
+    with pytest.raises(ValueError, match=r"is damaged .*git checkout"):
+        components.load(TINY.name, 3)
+
+
+def test_rows_have_short_hashes_in_the_file_and_whole_ones_when_read(data):
+    work.do(PLAN, FIRST)
+    stored = pd.read_csv(rows.rows_path(TINY.name))
+    assert set(stored["config_hash"]) == {TINY.hash[:16]}
+    assert set(sweep.read_rows()["config_hash"]) == {TINY.hash}
+    rows.runs_path().unlink()
+    assert set(sweep.read_rows()["config_hash"]) == {TINY.hash[:16]}  # of no recorded network
+
+
+# ---- by which code ---------------------------------------------------------------------------------------------------
+
+
+def test_comments_and_layout_are_no_code():
+    source = '"""Module."""\nimport os  # why\n\n\ndef f(a, b):\n    """Doc."""\n    return a + b\n'
+    other = "import os\ndef f(a,\n      b):\n    # another\n    return a+b\n"
+    assert code_of(source) == code_of(other)
+    assert code_of(source) != code_of(source.replace("a + b", "a - b"))
+    assert code_of("x = '# no comment'") == "x='#nocomment'"
+    assert len(measuring_digest()) == 12
+
+
+def test_the_oldest_code_that_measured_a_network_is_recorded(monkeypatch):
+    digests = iter("abcd")
+    monkeypatch.setattr(work, "measuring_digest", lambda: next(digests))
+    work.do(PLAN, FIRST)
+    assert sweep.read_runs()["measured_with"].tolist() == ["a"]
+    table = sweep.read_rows()
+    rows._write(rows.rows_path(TINY.name), table[table["claim"] != "O4"])
+    work.do(PLAN, FIRST)  # the missing row alone: the others stay by the older code
+    assert "O4" in set(sweep.read_rows()["claim"])
+    assert sweep.read_runs()["measured_with"].tolist() == ["a"]
+    work.do(PLAN, FIRST, again=True)
+    assert sweep.read_runs()["measured_with"].tolist() == ["b"]
 
 
 def test_damaged_records_are_refused(data):

@@ -149,8 +149,13 @@ def compare(measurements: Iterable[Measurement], tolerance: float = 0.02) -> pd.
     """Measured rows that the recorded ones do not confirm: a value off by more than ``tolerance`` times its size (and
     1e-4, which is rounding for the smallest), another verdict, or no recorded row. Empty where all agree.
     """
+    return differences(tidy(measurements), read_results(), tolerance)
+
+
+def differences(rows: pd.DataFrame, recorded: pd.DataFrame, tolerance: float = 0.02) -> pd.DataFrame:
+    """The same of two tables of :func:`tidy`'s columns: which of the first one's rows the second does not confirm."""
     keys = ["claim", "run", "seed", "quantity"]
-    both = tidy(measurements).merge(read_results(), on=keys, how="left", suffixes=("", "_recorded"))
+    both = rows.merge(recorded, on=keys, how="left", suffixes=("", "_recorded"))
     allowed = tolerance * both["value_recorded"].abs() + 1e-4
     agrees = (both["value"] - both["value_recorded"]).abs() <= allowed
     same = (both["verdict"] == both["verdict_recorded"]) & (both["config_hash"] == both["config_hash_recorded"])
@@ -166,6 +171,7 @@ __all__ = [
     "Measurement",
     "Planned",
     "compare",
+    "differences",
     "format_quantity",
     "measure",
     "measure_plan",

@@ -3,12 +3,16 @@
 The products of all components and readouts with each other (a Gram matrix) are a tenth of the components' size, and all
 that does not name single units follows from them: temporal and input alignment, angles, lengths, paths on their
 principal components (:meth:`Stored.coordinates`), what each readout is largest on. Deltas are not kept.
+
+There are hundreds of networks, so a file is small: whole numbers of 16 bits, in the units below, in one member of an
+npz.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import lzma
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -25,11 +29,20 @@ from howattend.measured.passes import weights_hash
 from howattend.measured.results import ALL
 from howattend.tasks import EOS, Batch, Translation
 
-_FORMAT = 1
-#: Bits of a product's 23-bit fraction that are kept, a relative error of 1e-4: the zeros behind them pack well.
-_BITS = 12
+_FORMAT = 2
 _PLAIN = ("run", "seed", "config_hash", "weights_sha256", "accuracy")
-_ARRAYS = ("terms", "counts", "log", "log_shares")
+_MEMBER = "content.npy"
+_DAMAGE = (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+_NOTHING = 1e-7  # a length or loss that is 0 up to rounding
+_NONE = -(2**15)  # no number: NaN, or the logarithm of 0
+
+# Units: what is kept is off by half of one at most.
+_COSINE = 1e-3
+_LOG_LENGTH = 5e-4  # of the natural logarithm of a vector's length
+_TERM = 2e-3  # of the largest term
+_LOG_LOSS = 1e-3
+_ACCURACY = 1 / 30_000
+_SHARE = 5e-3  # while training; shares beyond ±160, of a network that has learnt nothing, are cut off
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +61,11 @@ class Stored:
     weights_sha256: str
     accuracy: float
     blocks: Mapping[str, tuple[int, ...]]  # the step or word of each of a block's vectors, in the order of the matrix
-    gram: np.ndarray  # [N, N] float32, products of all vectors
-    terms: np.ndarray  # [3, S, 3, 3] float16, (signed, centred, absolute) terms of the largest score, sample means
+    gram: np.ndarray  # [N, N], products of all vectors, to 0.001 of the product of two lengths
+    terms: np.ndarray  # [3, S, 3, 3], (signed, centred, absolute) terms of the largest score, sample means
     counts: np.ndarray  # [S] samples that these means are over; no entries without attention
-    log: np.ndarray  # [L, 3] float32, step, loss and accuracy on the validation set while training
-    log_shares: np.ndarray  # [L, 2, 3, 3] float16, the nine terms' (signed, centred) shares there; NaN if not watched
+    log: np.ndarray  # [L, 3], step, loss and accuracy on the validation set while training
+    log_shares: np.ndarray  # [L, 2, 3, 3], the nine terms' (signed, centred) shares there; NaN if not watched
 
     def products(self, rows: str, columns: str) -> np.ndarray:
         """Dot products of two blocks' vectors."""
@@ -83,7 +96,7 @@ def path(name: str, seed: int) -> Path:
 
 
 def save(run: Run, log: list[dict]) -> Path:
-    """Write what is kept of a run, some 5 KB, in one move.
+    """Write what is kept of a run, some 4 KB, in one move.
 
     Args:
         run: a network with its test set.
@@ -91,22 +104,69 @@ def save(run: Run, log: list[dict]) -> Path:
     """
     blocks = _blocks(run)
     vectors = np.concatenate([vectors for _, vectors in blocks.values()]).astype(np.float64)
-    upper = np.triu_indices(len(vectors))
-    arrays = {
-        "gram": _rounded((vectors @ vectors.T)[upper].astype(np.float32)),
-        "log": np.array([[entry[name] for name in ("step", "loss", "accuracy")] for entry in log], dtype=np.float32),
-        "log_shares": np.array([entry.get("shares", _UNKNOWN) for entry in log], dtype=np.float16),
-        **_terms(run),
-    }
-    plain = {
-        "format": _FORMAT,
-        **dict(zip(_PLAIN, (run.name, run.seed, run.config.hash, weights_hash(run.model), run.accuracy), strict=True)),
-        "blocks": {name: entries for name, (entries, _) in blocks.items()},
-    }
-    place = path(run.name, run.seed)
-    with files.replacing(place) as temporary, temporary.open("wb") as stream:
-        np.savez_compressed(stream, plain=np.array(json.dumps(plain)), **arrays)
+    origin = run.name, run.seed, run.config.hash, weights_hash(run.model), run.accuracy
+    terms, counts = _terms(run)
+    return write(
+        Stored(
+            *origin,
+            blocks={name: tuple(entries) for name, (entries, _) in blocks.items()},
+            gram=vectors @ vectors.T,
+            terms=terms,
+            counts=counts,
+            log=np.array([[entry[name] for name in ("step", "loss", "accuracy")] for entry in log]),
+            log_shares=np.array([entry.get("shares", _UNKNOWN) for entry in log], dtype=np.float64),
+        )
+    )
+
+
+def write(kept: Stored) -> Path:
+    """Write what is kept of a network: the same bytes for the same content."""
+    lengths = np.sqrt(np.diag(kept.gram))
+    divisors = np.where(lengths > _NOTHING, lengths, np.inf)
+    cosines = (kept.gram / divisors / divisors[:, None])[np.triu_indices(len(lengths), 1)]
+    largest = float(f"{np.abs(kept.terms).max(initial=0):.6g}") or 1.0
+    numbers = (
+        (_logarithms(lengths), _LOG_LENGTH),
+        (cosines, _COSINE),
+        (kept.terms, largest * _TERM),
+        (kept.counts, 1),
+        (kept.log[:, 0], 1),
+        (_logarithms(kept.log[:, 1]), _LOG_LOSS),
+        (kept.log[:, 2], _ACCURACY),
+        (kept.log_shares.clip(-160, 160), _SHARE),
+    )
+    whole = np.concatenate([_whole(values, unit) for values, unit in numbers])
+    plain = {"format": _FORMAT, **{name: getattr(kept, name) for name in _PLAIN}}
+    plain |= {"blocks": {name: _brief(entries) for name, entries in kept.blocks.items()}}
+    plain |= {"steps": len(kept.counts), "log": len(kept.log), "largest": largest}
+    text = json.dumps(plain, separators=(",", ":")).encode()
+    # High and low bytes apart: the high ones, mostly 0 or 255, pack well.
+    content = np.frombuffer(text + b"\n" + whole.view(np.uint8).reshape(-1, 2).T.tobytes(), np.uint8)
+    place = path(kept.run, kept.seed)
+    with files.replacing(place) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        member = zipfile.ZipInfo(_MEMBER)
+        member.compress_type = zipfile.ZIP_LZMA
+        with archive.open(member, "w") as stream:
+            np.lib.format.write_array(stream, content)
     return place
+
+
+def _logarithms(values: np.ndarray) -> np.ndarray:
+    """Natural logarithms, NaN for what is 0 up to rounding."""
+    return np.log(np.where(values > _NOTHING, values, np.nan))
+
+
+def _whole(values: np.ndarray, unit: float) -> np.ndarray:
+    """Values in a unit as whole numbers of 16 bits."""
+    rounded = np.round(np.asarray(values, dtype=np.float64).ravel() / unit)
+    if (np.abs(rounded) > -_NONE - 1).any():
+        raise ValueError(f"{np.nanmax(np.abs(rounded)) * unit:.6g} is too large to be kept in units of {unit:g}")
+    return np.where(np.isnan(rounded), _NONE, rounded).astype("<i2")
+
+
+def _brief(entries: tuple[int, ...]) -> int | list[int]:
+    """All from 0 on as their number."""
+    return len(entries) if entries == tuple(range(len(entries))) else list(entries)
 
 
 _UNKNOWN = np.full((2, 3, 3), np.nan).tolist()
@@ -139,24 +199,16 @@ def _blocks(run: Run) -> dict[str, tuple[list[int], np.ndarray]]:
     return found
 
 
-def _terms(run: Run) -> dict[str, np.ndarray]:
+def _terms(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Mean terms by decoder step, and the samples that they are over."""
     if isinstance(run.task, Translation):
         sums, counts = run.measured.term_sums[ALL], run.measured.decoder.step_counts
-        means = sums / np.maximum(counts, 1)[:, None, None]
-        return {"terms": means.astype(np.float16), "counts": counts.astype(np.int32)}
-    if run.trace.scores is None or run.trace.score_scale is None:
-        return {"terms": np.zeros((3, 0, 3, 3), np.float16), "counts": np.zeros(0, np.int32)}
-    sums = array(alignment.share_sums(run.decoder, run.encoder, run.trace))
-    counts = array(run.trace.decoder_mask.sum(0))
-    means = sums / np.maximum(counts, 1)[:, None, None]
-    return {"terms": means.astype(np.float16), "counts": counts.astype(np.int32)}
-
-
-def _rounded(values: np.ndarray) -> np.ndarray:
-    """float32 with its last bits rounded away."""
-    last = 23 - _BITS
-    bits = values.view(np.uint32)
-    return ((bits + (1 << (last - 1))) & np.uint32(0xFFFFFFFF << last & 0xFFFFFFFF)).view(np.float32)
+    elif run.trace.scores is None or run.trace.score_scale is None:
+        return np.zeros((3, 0, 3, 3)), np.zeros(0, int)
+    else:
+        sums = array(alignment.share_sums(run.decoder, run.encoder, run.trace))
+        counts = array(run.trace.decoder_mask.sum(0))
+    return sums / np.maximum(counts, 1)[:, None, None], counts
 
 
 def load(name: str, seed: int) -> Stored:
@@ -165,20 +217,55 @@ def load(name: str, seed: int) -> Stored:
     if not place.exists():
         raise FileNotFoundError(f"{place} is missing; restore it with git checkout, or: python -m howattend sweep")
     try:
-        with np.load(place, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in content.files}
-        plain = json.loads(str(arrays.pop("plain")))
+        with place.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
+            if "plain" in content.files:  # OLD FORM, to be removed once data are converted
+                return _old_form({key: content[key] for key in content.files})
+            text, packed = content[_MEMBER.removesuffix(".npy")].tobytes().split(b"\n", 1)
+        plain = json.loads(text)
         if plain.pop("format") != _FORMAT:
             raise ValueError("it is of another version of this library")
-        blocks = {key: tuple(entries) for key, entries in plain["blocks"].items()}
-        size = sum(map(len, blocks.values()))
-        gram = np.zeros((size, size), np.float32)
-        upper = np.triu_indices(size)
-        gram[upper] = gram.T[upper] = arrays["gram"]
-        values = {key: plain[key] for key in _PLAIN} | {key: arrays[key] for key in _ARRAYS}
-    except (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+        return _unpacked(plain, np.frombuffer(packed, np.uint8).reshape(2, -1).T.copy().view("<i2").ravel())
+    except _DAMAGE as error:
         raise ValueError(f"{place} is damaged ({error}); restore it with git checkout") from None
-    return Stored(**values, blocks=blocks, gram=gram)
+
+
+def _old_form(arrays: dict) -> Stored:
+    plain = json.loads(str(arrays.pop("plain")))
+    blocks = {key: tuple(entries) for key, entries in plain["blocks"].items()}
+    size = sum(map(len, blocks.values()))
+    gram, upper = np.zeros((size, size)), np.triu_indices(size)
+    gram[upper] = gram.T[upper] = arrays["gram"]
+    rest = {key: arrays[key].astype(float) for key in ("terms", "log", "log_shares")}
+    return Stored(
+        **{key: plain[key] for key in _PLAIN}, blocks=blocks, gram=gram, counts=arrays["counts"].astype(int), **rest
+    )
+
+
+def _unpacked(plain: Mapping, whole: np.ndarray) -> Stored:
+    values = np.where(whole == _NONE, np.nan, whole.astype(np.float64))
+    blocks = {
+        name: tuple(range(entries)) if isinstance(entries, int) else tuple(entries)
+        for name, entries in plain["blocks"].items()
+    }
+    size, steps, entries = sum(map(len, blocks.values())), plain["steps"], plain["log"]
+    sizes = (size, size * (size - 1) // 2, 27 * steps, steps, entries, entries, entries, 18 * entries)
+    if sum(sizes) != len(values):
+        raise ValueError(f"it has {len(values)} numbers and not {sum(sizes)}")
+    parts = np.split(values, np.cumsum(sizes)[:-1])
+    lengths, cosines, terms, counts, log_steps, losses, accuracies, shares = parts
+    lengths = np.nan_to_num(np.exp(lengths * _LOG_LENGTH))
+    gram, upper = np.eye(size), np.triu_indices(size, 1)
+    gram[upper] = cosines * _COSINE
+    gram.T[upper] = gram[upper]
+    return Stored(
+        **{name: plain[name] for name in _PLAIN},
+        blocks=blocks,
+        gram=gram * lengths * lengths[:, None],
+        terms=terms.reshape(3, steps, 3, 3) * plain["largest"] * _TERM,
+        counts=counts.astype(int),
+        log=np.stack([log_steps, np.nan_to_num(np.exp(losses * _LOG_LOSS)), accuracies * _ACCURACY], 1),
+        log_shares=shares.reshape(entries, 2, 3, 3) * _SHARE,
+    )
 
 
 class _Watched(Run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,14 +15,18 @@ from howattend.claims import Measurement
 #: One row a trained network. ``seconds`` are those of the processor, one thread, evaluation included (``clock`` is
 #: "core"); of shipped networks, which were trained before the sweep, those of the wall clock of a busy machine
 #: ("wall"), an upper bound. ``flops`` are torch's count of the matrix products of the first training step, forward and
-#: backward, times the steps.
+#: backward, times the steps. ``measured_with`` is the :func:`~howattend.sweep.digest.measuring_digest` of the oldest
+#: measurement among the network's rows.
 RUN_COLUMNS = {
     **dict.fromkeys(("run", "task", "architecture", "cell", "attention", "decoder_input"), str),
     **{"l2": float, "steps": int, "seed": int, "accuracy": float, "bar": float, "trained": bool},
     **{"seconds": float, "clock": str, "flops": float, "parameters": int},
     **dict.fromkeys(("python", "torch", "numpy", "howattend", "config_hash", "weights_sha256"), str),
+    "measured_with": str,
 }
 _KEYS = ["claim", "run", "seed"]
+#: Of a configuration's hash: sweep_runs.csv has all 64 digits, and thousands of rows of claims need not repeat them.
+_DIGITS = 16
 
 
 def runs_path() -> Path:
@@ -43,11 +48,18 @@ def read_runs() -> pd.DataFrame:
 
 
 def read_rows(names: Iterable[str] | None = None) -> pd.DataFrame:
-    """The claims of all seeds of some runs (None: of all), with the columns of ``claims.COLUMNS``."""
+    """The claims of all seeds of some runs (None: of all), with the columns of ``claims.COLUMNS``.
+
+    Hashes are those of the recorded networks where a row's, of which 16 digits are stored, begins one of them.
+    """
     names = [path.stem for path in sorted(rows_path("").parent.glob("*.csv"))] if names is None else list(names)
     kinds = {**dict.fromkeys(claims.COLUMNS, str), "seed": int, "value": float, "accuracy": float}
     tables = [_read(rows_path(name), kinds) for name in names if rows_path(name).exists()]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(claims.COLUMNS))
+    if not tables:
+        return pd.DataFrame(columns=list(claims.COLUMNS))
+    table, known = pd.concat(tables, ignore_index=True), read_runs()["config_hash"]
+    whole = dict(zip(known.str[:_DIGITS], known, strict=True))
+    return table.assign(config_hash=[whole.get(digits[:_DIGITS], digits) for digits in table["config_hash"]])
 
 
 def _read(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
@@ -58,6 +70,8 @@ def _read(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
             na_values={"value": [""], "accuracy": [""]},
             dtype={name: kind for name, kind in kinds.items() if kind is str},
         )
+        if "measured_with" in kinds and "measured_with" not in rows:  # OLD FORM, to be removed once data are converted
+            rows["measured_with"] = ""
         if missing := [name for name in kinds if name not in rows]:
             raise ValueError(f"it has no {', '.join(missing)}")
         return rows[list(kinds)].astype(dict(kinds))
@@ -67,27 +81,45 @@ def _read(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
 
 def record_run(row: Mapping[str, object]) -> None:
     """Add a network, in the place of one of the same name and seed."""
-    _update(runs_path(), pd.DataFrame([row])[list(RUN_COLUMNS)], ["run", "seed"], read_runs)
+    keys, new = ["run", "seed"], pd.DataFrame([row])[list(RUN_COLUMNS)]
+    with _held(runs_path()):
+        table = _merged(read_runs(), new, keys)
+        _write(runs_path(), table.sort_values(keys, kind="stable"))
 
 
 def record_claims(measured: Iterable[Measurement]) -> None:
     """Add measurements, in the place of those of the same claim, run and seed."""
-    rows = claims.tidy(measured)
-    for name, some in rows.groupby("run", sort=False):
-        _update(rows_path(name), some, _KEYS, lambda name=name: read_rows([name]))
+    order = {claim: place for place, claim in enumerate(claims.CLAIMS)}  # of the ledger: a new run moves no line
+    for name, new in claims.tidy(measured).groupby("run", sort=False):
+        with _held(rows_path(name)):
+            table = _merged(read_rows([name]), new, _KEYS)
+            table = table.assign(place=table["claim"].map(order).fillna(len(order)))
+            table = table.sort_values(["seed", "place"], kind="stable").drop(columns="place")
+            _write(rows_path(name), table.assign(config_hash=table["config_hash"].str[:_DIGITS]))
 
 
-def _update(path: Path, new: pd.DataFrame, keys: list[str], read) -> None:
-    with files.locked(path, seconds=300):  # on a machine so busy that others take long, too
-        old = read()
-        known = pd.MultiIndex.from_frame(new[keys]).unique()
-        kept = old[~pd.MultiIndex.from_frame(old[keys]).isin(known)] if len(old) else old
-        rows = pd.concat([kept, new], ignore_index=True) if len(kept) else new
-        # Runs by name and seed; claims by seed and in the order of the ledger: a new run adds lines and moves none.
-        by = ["seed"] if "claim" in keys else ["run", "seed"]
-        order = {claim: place for place, claim in enumerate(claims.CLAIMS)}
-        rows = rows.assign(place=rows["claim"].map(order).fillna(len(order)) if "claim" in keys else 0)
-        rows = rows.sort_values([*by, "place"], kind="stable").drop(columns="place")
-        text = io.StringIO()
-        rows.to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
-        files.write_text(path, text.getvalue())
+def record_code(name: str, seed: int, digest: str) -> None:
+    """Note by which code a network was measured."""
+    with _held(runs_path()):
+        table = read_runs()
+        table.loc[(table["run"] == name) & (table["seed"] == seed), "measured_with"] = digest
+        _write(runs_path(), table)
+
+
+def _held(path: Path) -> contextlib.AbstractContextManager[None]:
+    return files.locked(path, seconds=300)  # on a machine so busy that others take long, too
+
+
+def _merged(old: pd.DataFrame, new: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Old rows and new ones, which displace those of the same keys."""
+    if not len(old):
+        return new
+    known = pd.MultiIndex.from_frame(new[keys]).unique()
+    kept = old[~pd.MultiIndex.from_frame(old[keys]).isin(known)]
+    return pd.concat([kept, new], ignore_index=True) if len(kept) else new
+
+
+def _write(path: Path, table: pd.DataFrame) -> None:
+    text = io.StringIO()
+    table.to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
+    files.write_text(path, text.getvalue())

@@ -18,6 +18,7 @@ from howattend.measured import Measured
 from howattend.measured.passes import weights_hash
 from howattend.runs import RunConfig
 from howattend.sweep import components, measuring, rows
+from howattend.sweep.digest import measuring_digest
 from howattend.sweep.plan import Job, Plan, recorded_name
 from howattend.tasks import Translation
 from howattend.tasks.base import generator
@@ -175,6 +176,7 @@ def _row(run: Run, name: str, accuracy: float, spent: Mapping[str, object]) -> d
         "parameters": training.parameter_count(run.model),
         "config_hash": config.hash,
         "weights_sha256": weights_hash(run.model),
+        "measured_with": "",
         **spent,
     }
 
@@ -242,5 +244,8 @@ def measure_due(plan: Plan, seed: int, name: str, *, again: bool = False) -> int
         needed = {part for row in mine for part in row.parts.values()}
         parts = {part: run if run and part == name else load(configs[part], seed)[0] for part in needed}
         found = [measuring.measure(row, {key: parts[part] for key, part in row.parts.items()}) for row in mine]
+        first = not (rows.read_rows([about])["seed"] == seed).any()
+        if first or (again and {row.claim for row in mine} >= {row.claim for row in measuring.planned(about, configs)}):
+            rows.record_code(about, seed, measuring_digest())  # else rows by older code stay
         rows.record_claims(found)
     return len(wanted)
