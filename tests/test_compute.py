@@ -119,7 +119,7 @@ def test_an_l2_that_was_too_strong_keeps_its_line():
     assert [one.name for one in mine] == [entry.name, f"{entry.name}-l2_1e-2"]
     (lines,) = compute.runs_table(mine, recorded).sections.values()
     assert lines == [
-        (entry.name, "cell lstm · L2 0.001", "1 of 2; 1 to come", "98.00% (97.00% to 99.00%)", "98.0%"),
+        (entry.name, "cell lstm · L2 0.001", "1 of 2; 1 to come", "98.00% (97.00 to 99.00)", "98.0%"),
         (f"{entry.name}-l2_1e-2", "cell lstm", "0 of 1", "50.00%", "98.0%"),
     ]
 

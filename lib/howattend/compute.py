@@ -202,7 +202,7 @@ def _accuracy(mine: pd.DataFrame) -> str:
     values = mine["accuracy"].dropna()
     if len(values) < 2:
         return "".join(f"{value:.2%}" for value in values)
-    return f"{values.mean():.2%} ({values.min():.2%} to {values.max():.2%})"
+    return f"{values.mean():.2%} ({100 * values.min():.2f} to {100 * values.max():.2f})"
 
 
 # ---- cost --------------------------------------------------------------------------------------------------------
