@@ -80,7 +80,7 @@ def test_the_plan_holds_what_the_issue_asks_for():
             for rest in ("lstm", "ugrnn", "gru-scaled_dot"):
                 assert seeds[f"{task}-{architecture}-{rest}"] == 3
             for steps in (1250, 2500, 10_000):
-                assert seeds[f"{task}-{architecture}-gru-steps{steps}"] == 3
+                assert seeds[f"{task}-{architecture}-gru-steps{steps}"] >= 3
         assert seeds[f"{task}-ao-ff"] == 3
         assert seeds[f"{task}-aed-gru-teacher"] >= 3
     for percent in ("00", "02", "05", "10", "30", "100"):
