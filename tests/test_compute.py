@@ -112,6 +112,7 @@ def test_an_l2_that_was_too_strong_keeps_its_line():
     entry = sweep.full_plan().by_name["escan-aed-lstm"]
     strong, middle, _ = entry.candidates
     rows = [network(run=f"{entry.name}-l2_1e-2", config_hash=strong.hash, accuracy=0.5, bar=0.98)]
+    rows[0] |= {"clock": "wall", "seconds": 60.0, "flops": np.nan}
     rows += [network(run=entry.name, config_hash=middle.hash, seed=0, accuracy=0.99, bar=0.98, trained=True)]
     rows += [network(run=entry.name, config_hash=middle.hash, seed=1, accuracy=0.97, bar=0.98)]
     recorded = pd.DataFrame(rows)
@@ -119,8 +120,15 @@ def test_an_l2_that_was_too_strong_keeps_its_line():
     assert [one.name for one in mine] == [entry.name, f"{entry.name}-l2_1e-2"]
     (lines,) = compute.runs_table(mine, recorded).sections.values()
     assert lines == [
-        (entry.name, "cell lstm · L2 0.001", "1 of 2; 1 to come", "98.00% (97.00 to 99.00)", "98.0%"),
-        (f"{entry.name}-l2_1e-2", "cell lstm", "0 of 1", "50.00%", "98.0%"),
+        (
+            entry.name,
+            "cell lstm · L2 0.001",
+            "1 of 2; 1 to come",
+            "98.00% (97.00 to 99.00)",
+            "98.0%",
+            "3600 s, 7.2 TFLOP",
+        ),
+        (f"{entry.name}-l2_1e-2", "cell lstm", "0 of 1", "50.00%", "98.0%", "≤ 60 s"),
     ]
 
 

@@ -163,7 +163,8 @@ def departures(config: RunConfig) -> dict[str, object]:
 
 
 def runs_table(found: Iterable[Configuration], table: pd.DataFrame) -> Table:
-    """Every run: what departs from the usual settings, its networks, and their word accuracy.
+    """Every run: what departs from the usual settings, its networks, their word accuracy, and what a training took: the
+    mean of its core-seconds, or where none are known the wall clock's, an upper bound; and its counted operations.
 
     A network that did not reach its bar is counted and is in the mean; a seed that is not recorded yet is counted, too.
     """
@@ -171,9 +172,10 @@ def runs_table(found: Iterable[Configuration], table: pd.DataFrame) -> Table:
     for one in found:
         said = " · ".join(f"{_SHORT.get(key, key)} {_text(value)}" for key, value in departures(one.config).items())
         mine = table[table["config_hash"] == one.config.hash]
-        row = one.name, said or "as usual", _seeds(one, mine), _accuracy(mine), f"{one.config.accuracy_bar:.1%}"
+        bar = f"{one.config.accuracy_bar:.1%}"
+        row = one.name, said or "as usual", _seeds(one, mine), _accuracy(mine), bar, _cost(mine)
         sections.setdefault(one.group, []).append(row)
-    return Table(("run", "departs in", "seeds trained", "word accuracy", "bar"), sections)
+    return Table(("run", "departs in", "seeds trained", "word accuracy", "bar", "a training"), sections)
 
 
 def _task_base(task: str) -> RunConfig:
@@ -203,6 +205,13 @@ def _accuracy(mine: pd.DataFrame) -> str:
     if len(values) < 2:
         return "".join(f"{value:.2%}" for value in values)
     return f"{values.mean():.2%} ({100 * values.min():.2f} to {100 * values.max():.2f})"
+
+
+def _cost(mine: pd.DataFrame) -> str:
+    core, wall = (mine.loc[(mine["clock"] == clock) & (mine["seconds"] > 0), "seconds"] for clock in ("core", "wall"))
+    seconds = [f"{core.mean():.0f} s"] if len(core) else [f"≤ {wall.min():.0f} s"] if len(wall) else []
+    flops = mine["flops"].dropna()
+    return ", ".join(seconds + [f"{flops.mean() / 1e12:.2g} TFLOP"] * bool(len(flops)))
 
 
 # ---- cost --------------------------------------------------------------------------------------------------------
