@@ -174,3 +174,52 @@ def test_a_hidden_solution_opens(page: Page, address: str, pages: Path):
     assert not text.is_visible()
     solution.locator("button, summary, .admonition-title").first.click()
     text.wait_for(state="visible")
+
+
+def claims_shown(page: Page) -> list[str]:
+    """The claims that the ledger's first table shows."""
+    bodies = page.locator(".ledger:has(form) tbody[data-claim]")
+    return bodies.evaluate_all("all => all.filter(one => one.checkVisibility()).map(one => one.dataset.claim)")
+
+
+def test_the_ledger_filters_and_keeps_its_state_in_the_address(page: Page, address: str):
+    settled(page, address, "book/ledger")
+    form, said = page.locator(".ledger-filters"), page.locator(".ledger-filters output")
+    everything = claims_shown(page)
+    assert said.inner_text() == f"{len(everything)} of {len(everything)} claims"
+    form.get_by_label("task").select_option("escan")
+    of_task = claims_shown(page)
+    assert {"E1", "D1", "D4"} <= set(of_task) < set(everything)
+    assert "O1" not in of_task
+    form.get_by_label("architecture").focus()
+    page.keyboard.type("AO")  # without a mouse
+    assert {"E1", "D4"} <= set(claims_shown(page)) < set(of_task)
+    assert "D1" not in claims_shown(page)
+    rows = page.locator("tbody[data-claim=E1] > tr[data-architecture]:visible")
+    assert set(rows.evaluate_all("all => all.map(one => one.dataset.architecture)")) == {"AO"}
+    form.get_by_label("words").fill("twice")
+    some = claims_shown(page)
+    assert some
+    assert said.inner_text() == f"{len(some)} of {len(everything)} claims"
+    assert page.url.endswith("#task=escan&architecture=AO&words=twice")
+    page.reload()  # what is in the address comes back
+    assert claims_shown(page) == some
+    assert form.get_by_label("words").input_value() == "twice"
+    form.get_by_role("button", name="show all").click()
+    page.wait_for_function("() => !location.hash")
+    assert claims_shown(page) == everything
+    form.get_by_label("words").fill("no claim says this")
+    assert claims_shown(page) == []
+    page.evaluate("() => { location.hash = 'claim-O2' }")  # a place on the page is no filter
+    form.get_by_role("button", name="show all").click()
+
+
+def test_the_ledger_reads_without_a_script(browser: BrowserContext, pages: Path):
+    text = (pages / "book" / "ledger.html").read_text("utf-8")
+    opened = browser.new_page()
+    opened.set_content(re.sub(r"(?s)<script.*?</script>", "", text))
+    assert len(claims_shown(opened)) >= 40
+    assert not opened.locator(".ledger-filters").is_visible()
+    opened.locator("details summary").first.click()  # conditions unfold by themselves
+    assert opened.locator("details tr").first.is_visible()
+    opened.close()

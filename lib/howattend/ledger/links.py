@@ -7,7 +7,8 @@ FIGURES: dict[str, tuple[str, str]] = {
     "H1": ("ledger", "fig-h1"),
     **dict.fromkeys(("O1", "O2"), ("one-to-one", "fig-attention")),
     **dict.fromkeys(("O3", "O10"), ("one-to-one", "fig-paths")),
-    **dict.fromkeys(("O4", "O5", "O6", "O7", "O8", "O9", "O12"), ("one-to-one", "fig-clouds")),
+    **dict.fromkeys(("O4", "O5", "O6", "O7", "O8"), ("one-to-one", "fig-clouds")),
+    **dict.fromkeys(("O9", "O12"), ("conditions", "fig-readouts")),
     "O11": ("model-features", "fig-three-tasks"),
     "R1": ("reversed", "fig-reversed-attention"),
     "S1": ("sort", "fig-sort-terms"),
@@ -29,6 +30,8 @@ FIGURES: dict[str, tuple[str, str]] = {
     "T6": ("translation", "fig-translation-dictionary"),
     "T9": ("translation", "fig-translation-registers"),
     "T10": ("model-features", "fig-5b-translation"),
+    **dict.fromkeys(("V1", "V2", "V3"), ("conditions", "fig-cells")),
+    "V4": ("conditions", "fig-tree-purity"),
     **dict.fromkeys(("C1", "C2", "C6"), ("twice-left", "fig-edits")),
     **dict.fromkeys(("C3", "C4"), ("twice-left", "fig-two")),
 }

@@ -12,7 +12,8 @@ from howattend.sweep.plan import Name
 #: architecture with another L2, training length, rate of "and" or fed word. "variant": another cell or attention
 #: (V1–V3). "beside": other settings of the task, or of the training, that are neither.
 KINDS = ("base", "condition", "variant", "beside")
-_CONDITIONS = ("l2_", "steps", "and", "predicted", "teacher", "constant")
+_CONDITIONS = ("predicted", "teacher", "constant", "l2_", "and", "steps")
+_ORDER = (*_CONDITIONS, "")
 
 VARIANTS = {"gru": "V1", "lstm": "V1", "ugrnn": "V1", "scaled_dot": "V2", "ff": "V3"}
 
@@ -78,6 +79,17 @@ def departures(run: str) -> tuple[str, ...]:
             plain = {"teacher": "fed the true words", "constant": "fed a constant", "varied": "several lengths"}
             words.append(plain.get(part, part))
     return tuple(words)
+
+
+def order_of(run: str) -> tuple[object, ...]:
+    """A key that sorts conditions by what they change: the fed word, L2 from strong to weak, rates, lengths."""
+    name = Name.of(run)
+    key = []
+    for part in name.departures:
+        kind = next(place for place, start in enumerate(_ORDER) if part.startswith(start))
+        value = float(part.removeprefix(_ORDER[kind])) if part[-1].isdigit() else 0.0
+        key.append((kind, -value if _ORDER[kind] == "l2_" else value))
+    return tuple(key)
 
 
 def limits(claim: str, architecture: str, quantities: Mapping[str, float]) -> tuple[float, float]:

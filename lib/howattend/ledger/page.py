@@ -45,10 +45,10 @@ class Axis:
 
 
 def limits_in_words(at_least: float, at_most: float, number) -> str:
-    """ "≥ 0.9", "0.87 to 1.13", "1.00"; nothing without limits."""
+    """ "≥ 0.9", "0.87 to 1.13", "at 1.00" (which an interval has to contain); nothing without limits."""
     lower, upper = math.isfinite(at_least), math.isfinite(at_most)
     if lower and upper:
-        return number(at_least) if at_least == at_most else f"{number(at_least)} to {number(at_most)}"
+        return f"at {number(at_least)}" if at_least == at_most else f"{number(at_least)} to {number(at_most)}"
     return f"≥ {number(at_least)}" if lower else f"≤ {number(at_most)}" if upper else ""
 
 
@@ -192,7 +192,7 @@ class Page:
         criterion, verdict = CRITERIA[claim], self.book.verdicts[claim]
         rows = self.book.of_claim(claim)
         shown = rows[rows["kind"].isin(("base", "beside")) & ~rows["run"].str.contains("words|warmup")]
-        tried = rows[rows["kind"] == "condition"]
+        tried = self.book.conditions(claim)
         axis = Axis.of(pd.concat([shown, tried]))
         where = ""
         if claim in FIGURES:

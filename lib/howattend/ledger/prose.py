@@ -1,55 +1,87 @@
-"""A claim in a few printed lines: its verdict, its networks, and the conditions that were tried."""
+"""A claim in a few lines: its verdict, its networks, and the conditions that were tried."""
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
 
 import pandas as pd
 
 from howattend.ledger.names import departures
-from howattend.ledger.page import limits_in_words, seeds_note
-from howattend.ledger.records import Ledger
+from howattend.ledger.page import limits_in_words, seeds_note, verdict_html
+from howattend.ledger.records import ALL_RUNS, Ledger
 from howattend.ledger.verdicts import NOT, REPRODUCED, Over, say
 
-_WIDTH = 96
 
-
-def told(book: Ledger, claim: str) -> str:
-    """What was found about a claim: on the recipe's networks, and under which of the measured conditions it holds,
-    under which not, and which say nothing (a report only, or too few networks that trained).
+@dataclass(frozen=True)
+class Told:
+    """What was found about some claims: on the recipe's networks, and under which of the measured conditions each
+    holds, under which not, and which say nothing (a report only, or too few networks that trained).
     """
-    lines = [f"{claim}: {book.verdict(claim)}"]
-    for _, row in book.of_claim(claim, "base").iterrows():
-        size = "".join(f", {part}" for part in departures(row["run"])) if row["run"] in book.planned else ""
-        lines += _wrapped(f"{row['architecture']}{size}: {_measured(row)}", "  ")
-        tried = book.conditions(claim, row["task"], row["architecture"])
-        parts = {
-            "holds under": tried[tried["verdict"] == REPRODUCED],
-            "does not under": tried[tried["verdict"] == NOT],
-            "no verdict under": tried[~tried["verdict"].isin((REPRODUCED, NOT))],
-        }
-        for said, some in parts.items():
-            if len(some):
+
+    book: Ledger
+    claims: Sequence[str]
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for claim in self.claims:
+            parts.append(f"<p><b>{claim}</b> {verdict_html(claim, self.book.verdict(claim).verdict)}</p><ul>")
+            for found, tried in self._networks(claim):
+                inner = "".join(f"<li>{escape(line)}</li>" for line in tried)
+                parts.append(f"<li>{escape(found)}{f'<ul>{inner}</ul>' if inner else ''}</li>")
+            parts.append("</ul>")
+        return f'<div class="ledger ledger-told">{"".join(parts)}</div>'
+
+    def __repr__(self) -> str:
+        lines = []
+        for claim in self.claims:
+            lines.append(f"{claim}: {self.book.verdict(claim)}")
+            for found, tried in self._networks(claim):
+                lines += [f"  {found}", *(f"    {line}" for line in tried)]
+        return "\n".join(lines)
+
+    def _networks(self, claim: str) -> Iterator[tuple[str, list[str]]]:
+        """A line for each network of the recipe, and lines on its conditions."""
+        for _, row in self.book.of_claim(claim, "base").iterrows():
+            tried = self.book.conditions(claim, row["task"], row["architecture"])
+            parts = {
+                "holds under": tried[tried["verdict"] == REPRODUCED],
+                "does not under": tried[tried["verdict"] == NOT],
+                "no verdict under": tried[~tried["verdict"].isin((REPRODUCED, NOT))],
+            }
+            lines = []
+            for said, some in parts.items():
                 each = (f"{', '.join(departures(other['run']))} ({_seeds(other)})" for _, other in some.iterrows())
-                lines += _wrapped(f"{said}: {'; '.join(each)}", "    ")
-    return "\n".join(lines)
+                lines += [f"{said}: {'; '.join(each)}"] if len(some) else []
+            yield f"{_name(row['run'], row['architecture'])}: {_measured(row)}", lines
+
+
+def told(book: Ledger, *claims: str) -> Told:
+    """Some claims as paragraphs of a page."""
+    return Told(book, claims)
+
+
+def _name(run: str, architecture: str) -> str:
+    """The architecture, and what tells a network from the others of the recipe: AED, 96 units."""
+    if run == ALL_RUNS:
+        return run
+    try:
+        return ", ".join((architecture, *departures(run)))
+    except ValueError:  # the registers of translation
+        return f"{architecture}, {run}"
 
 
 def _measured(row: pd.Series) -> str:
-    over = Over.of(row["quantity"], row["seeds"], row["values"])
-    limit = limits_in_words(row["at_least"], row["at_most"], over.number)
-    limit = f" (limit {limit})" if limit else ""
-    near = row["at_least"], row["at_most"]
+    over, near = Over.of(row["quantity"], row["seeds"], row["values"]), (row["at_least"], row["at_most"])
+    limit = limits_in_words(*near, over.number)
     found = f"{over.quantity} {over.number(over.mean, near)}" if over.values else "no seed counts"
     found += f", {over.interval}" if over.interval else ""
-    return f"{say(row['claim'], row['verdict'])}, {seeds_note(row)}; {found}{limit}"
+    found += f" (limit {limit})" if limit else ""
+    return f"{say(row['claim'], row['verdict'])}, {seeds_note(row)}; {found}"
 
 
 def _seeds(row: pd.Series) -> str:
     """ "3 of 3", or how many of a condition's networks trained."""
     counted, every = len(row["seeds"]), len(row["seeds"]) + len(row["left_out"])
     return f"{row['holds']} of {counted}" if any(row["verdicts"]) else f"{counted} of {every} trained"
-
-
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")

@@ -12,7 +12,7 @@ import pandas as pd
 from howattend import claims, runs, statistics, sweep
 from howattend.claims import CRITERIA
 from howattend.claims.criteria import ABOUT_ACCURACY, NOT_COMPARABLE
-from howattend.ledger.names import KINDS, VARIANTS, kind_of, limits, variant_of
+from howattend.ledger.names import KINDS, VARIANTS, kind_of, limits, order_of, variant_of
 from howattend.ledger.verdicts import (
     CONDITION,
     FEW,
@@ -141,8 +141,10 @@ class Ledger:
         return found[found["kind"].isin(kinds)] if kinds else found
 
     def conditions(self, claim: str, task: str | None = None, architecture: str | None = None) -> pd.DataFrame:
-        """The conditions that were measured for a claim, those under which it holds and those under which not."""
-        found = self.of_claim(claim, "condition")
+        """The conditions that were measured for a claim, those under which it holds and those under which not: by what
+        they change, L2 from strong to weak, the others from small to large.
+        """
+        found = self.of_claim(claim, "condition").sort_values("run", key=lambda column: column.map(order_of))
         found = found if task is None else found[found["task"] == task]
         return found if architecture is None else found[found["architecture"] == architecture]
 
@@ -229,9 +231,10 @@ class Ledger:
         """
         rows = self.rows[self.rows["claim"].str.match(r"[OE]\d") & (self.rows["run"].map(variant_of) != "")]
         rows = rows.assign(variant=rows["run"].map(variant_of))
-        table = rows.pivot(index=["claim", "task", "architecture"], columns="variant", values="verdict")
-        keys = rows[["claim", "task", "architecture"]].drop_duplicates()
-        return table.reindex(index=pd.MultiIndex.from_frame(keys), columns=list(VARIANTS)).fillna("")
+        table = rows.pivot(index=["claim", "task", "architecture"], columns="variant", values="verdict").astype(object)
+        keys = pd.MultiIndex.from_frame(rows[["claim", "task", "architecture"]].drop_duplicates())
+        table = table.reindex(index=keys, columns=list(VARIANTS), fill_value="")
+        return table.where(table.notna(), "")
 
     def agreement(self, claim: str) -> tuple[int, int]:
         """V1, V2 or V3: of how many rows the variants' verdict is the GRU's with dot products, and how many there are
