@@ -144,6 +144,7 @@ def test_a_state_readout_against_the_fed_word_explains_the_angle(blocks):
     assert found.context_other == pytest.approx(0, abs=1e-5)
     assert found.between == found.state_own == pytest.approx(0.5 / np.sqrt(1.25), abs=1e-5)
     assert found.state_fed == pytest.approx(-1, abs=1e-5)
+    assert found.fed_own == pytest.approx(-0.5 / np.sqrt(1.25), abs=1e-5)
     assert found.state_place == pytest.approx(0, abs=1e-5)
     assert found.outside == pytest.approx(0, abs=1e-5)
 

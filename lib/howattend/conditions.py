@@ -70,10 +70,10 @@ def verdicts(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: It
 
     Args:
         book: the ledger.
-        sections: by heading, the run of each column; the same columns in all of them.
+        sections: by heading, the run of each column.
         claims: the rows; in each section those that any of its runs has.
     """
-    columns = list(next(iter(sections.values())))
+    columns = list(dict.fromkeys(column for runs in sections.values() for column in runs))
     content: dict[str, list[tuple[str, ...]]] = {}
     marks: dict[str, str] = {}
     for heading, runs in sections.items():
@@ -303,7 +303,7 @@ def branches(ax: Axes, paths: np.ndarray, words: np.ndarray, names: Sequence[str
         tones = plots.shades(colour, paths.shape[1], 0.6)
         mine = places[words == index]
         for path in mine:
-            ax.plot(*path.T, color=colour, linewidth=0.7, alpha=0.35, zorder=1)
+            ax.plot(*path.T, color=tones[0], linewidth=0.8, zorder=1)
         for step, tone in enumerate(tones):
             ax.scatter(*mine[:, step].T, s=9 + 4 * step, color=[tone], linewidths=0, zorder=2 + step)
     plots.label_components(ax, components)

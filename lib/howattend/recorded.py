@@ -19,6 +19,7 @@ class Readouts:
     state_own: float  # of its state readout with the same χ^E
     between: float  # of its two readouts: O12 is about the absolute value
     state_fed: float  # of its state readout with χ^D of the word itself, as when it was fed last
+    fed_own: float  # of that χ^D with χ^E of the same word
     state_place: float  # of its state readout with the mean of μ^D, the same at every step
     outside: float  # what of the absolute value of ``between`` is left without the span of all χ^D and the mean of μ^D
 
@@ -56,6 +57,7 @@ def readouts(stored: Stored, words: Sequence[int], steps: int) -> Readouts:
         state_own=float(np.diag(cosines(state, picks["encoder input"])).mean()),
         between=float(between.mean()),
         state_fed=float(np.diag(cosines(state, picks["decoder input"])).mean()),
+        fed_own=float(np.diag(cosines(picks["decoder input"], picks["encoder input"])).mean()),
         state_place=float(cosines(state, place).mean()),
         outside=float(np.abs(between - inside).mean()),
     )
