@@ -249,7 +249,7 @@ def said_seconds(text: str) -> int:
 def test_what_chapters_say_of_their_time_is_near_it():
     """Within a factor of three, or ten seconds: readers' machines differ by as much.
 
-    It is the core's time, which is what an idle machine would take with one thread, and the wall clock's if there is none.
+    It is the core's time, which is what an idle machine would take with one thread; if there is none, the wall clock's.
     """
     table = compute.chapter_seconds().set_index("chapter")
     recorded = table["core_seconds"].fillna(table["seconds"])
