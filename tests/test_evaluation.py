@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -75,8 +76,79 @@ def test_a_reader_translates_sentences_of_their_own(run):
     ]
     with pytest.raises(ValueError, match=r"no word of 'Zebras sleep' is in the vocabulary"):
         evaluation.translate(run, LIMITED, "Zebras sleep")
-    with pytest.raises(ValueError, match="width must be an integer ≥ 1, got 0"):
-        evaluation.translate(run, LIMITED, english, beam=0)
+    assert evaluation.translate(run, LIMITED, tuple(english), beam=np.int64(1)) == found
+
+
+@pytest.mark.parametrize("beam", [0, -1, True, 2.0, "5", None, 101, 10**9, np.float64(3), np.int64(0)])
+def test_a_beam_that_is_none_is_told_by_its_name(run, beam):
+    with pytest.raises(ValueError, match=r"^beam must be an integer from 1 \(greedy\) to 100, got"):
+        evaluation.translate(run, LIMITED, "I see the red house.", beam=beam)
+    call = run.model, *LIMITED.encode("I see the red house."), LIMITED.target_steps
+    with pytest.raises(ValueError, match=r"^width must be an integer from 1"):
+        evaluation.decode(*call, beam)
+    with pytest.raises(ValueError, match=r"^widths must be an integer from 1"):
+        evaluation.measure(run, widths=(1, beam))
+    with pytest.raises((ValueError, TypeError), match="chunk must be an integer of at least 1"):
+        evaluation.decode(*call, chunk=0 if beam is None else -1)
+
+
+def test_nothing_is_translated_as_nothing(run):
+    none = torch.zeros(0, 3, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
+    assert evaluation.decode(run.model, *none, 5).shape == (0, 5)
+
+
+def test_a_network_of_another_task_is_noticed(run):
+    english = "I see the red house."
+    other = replace(LIMITED, register="verses")
+    with pytest.raises(ValueError, match=r"task must be the one of translation-aed-gru, .*pass run\.task"):
+        evaluation.translate(run, other, english)
+    small = Translation(num_words=10)
+    with pytest.raises(ValueError, match=r"model must have the task's vocabularies of 14 and 14 words, got one of 34"):
+        evaluation.translate(run.model, small, english)
+    with pytest.raises(TypeError, match="task must be a Translation, such as a translation run's, got OneToOne"):
+        evaluation.translate(run, OneToOne(), english)
+    for swapped in ((LIMITED, run), (LIMITED, LIMITED), ("translation-aed-gru", LIMITED)):
+        with pytest.raises(TypeError, match=r"must be an? "):
+            evaluation.translate(*swapped, english)
+    config = RunConfig("one", OneToOne(), ModelConfig("AED", hidden_size=8), TrainConfig(1), 0.0)
+    with pytest.raises(TypeError, match="task must be a Translation"):
+        evaluation.measure(Run(config, config.new_model(0), 0))
+
+
+@pytest.mark.parametrize("english", [123, None, b"I see", ["I see the house", 5], [["I", "see"]], 2.5])
+def test_what_is_no_sentence_is_refused(run, english):
+    with pytest.raises(TypeError, match="must be a string"):
+        evaluation.translate(run, LIMITED, english)
+
+
+@pytest.mark.parametrize("pairs", [("I see the house", "Je vois la maison"), [("I see",)], [5], [("a", "b", "c")]])
+def test_what_are_no_pairs_is_refused(pairs):
+    with pytest.raises(TypeError, match=r"pairs must be a list of pairs, \[\(English, French\), …\]"):
+        LIMITED.pairs(pairs)
+    with pytest.raises(TypeError, match="a sentence must be a string, got 5"):
+        LIMITED.pairs([("I see the house", 5)])
+    with pytest.raises(TypeError, match="a sentence must be a string, got 5"):
+        LIMITED.unknown_words(5)
+
+
+def test_a_long_sentence_is_not_echoed_whole(run):
+    for english in ("I see the house " * 500, "zebra" * 500, "zebra " * 15, ["house " * 400] * 3):
+        with pytest.raises(ValueError, match=r"…'|zebra") as caught:
+            evaluation.translate(run, LIMITED, english)
+        assert len(str(caught.value)) < 400
+    with pytest.raises(TypeError) as caught:
+        evaluation.translate(run, LIMITED, {1: "x" * 1000}.items())
+    assert len(str(caught.value)) < 150
+
+
+def test_a_missing_file_of_vocabularies_is_named(monkeypatch, tmp_path):
+    """Not the corpus alone, which a shipped network does not need."""
+    monkeypatch.setenv("HOWATTEND_CACHE", str(tmp_path))
+    task = replace(LIMITED)  # nothing of the corpus is in memory
+    with pytest.raises(FileNotFoundError, match=r"\.json is missing\..*git checkout; .*python -m howattend corpus"):
+        _ = task.source_vocabulary
+    with pytest.raises(FileNotFoundError, match=f"translation-[0-9a-f]{{12}}.json is missing"):
+        evaluation.translate(CONFIG.new_model(0), task, "I see the red house.")
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,8 @@ def test_batches_that_cannot_be_gone_through_twice_are_refused(run):
 def test_runs_that_have_no_nine_terms_are_refused():
     for refused in (make_run("ved", "VED"), make_run("scaled", attention="scaled_dot")):
         assert not measured.is_measured(refused.config)
-        with pytest.raises(ValueError, match="translation with dot-product attention"):
+        why = "ved is a VED, which has no attention" if refused.name == "ved" else "scaled has attention 'scaled_dot'"
+        with pytest.raises(ValueError, match=f"translation with dot-product attention, but {why}"):
             measured.measure(refused)
     other = runs.RunConfig(
         "one", OneToOne(), runs.ModelConfig("AED", hidden_size=8), training.TrainConfig(1), accuracy_bar=0.9
@@ -208,6 +209,44 @@ def test_the_training_split_gives_ratio_and_alignment(run, found):
     assert found.aligned_counts.sum() > len(train)
     np.testing.assert_array_equal(np.isnan(found.aligned), found.aligned_counts == 0)
     assert np.nanmin(found.aligned) >= 1 and np.nanmax(found.aligned) <= 15
+
+
+# ---- the terms of any sentences ----------------------------------------------------------------------------------
+
+
+def test_terms_of_the_test_split_are_those_of_its_own_components(run, found):
+    trace = run.model.trace(run.test[:6], "teacher")
+    terms = found.terms(trace)
+    assert terms.shape == (3, 3, *trace.scores.shape)
+    pairs = trace.decoder_mask[:, :, None] & trace.encoder_mask[:, None, :]
+    np.testing.assert_allclose(terms.sum((0, 1))[pairs], trace.scores[pairs], atol=1e-4)
+    expected = torch.from_numpy(found.temporal_scores).float().expand(trace.scores.shape)
+    np.testing.assert_allclose(terms[0, 0][pairs], expected[pairs], atol=1e-4)
+
+
+def test_a_word_that_the_split_lacks_is_all_delta(run, found):
+    word = int(run.test.source[0, 0])
+    lacking = found.encoder.input.copy()
+    lacking[word] = np.nan
+    trace = run.model.trace(run.test[:1], "teacher")
+    changed = replace(found, encoder=replace(found.encoder, input=lacking)).terms(trace)
+    whole, there = found.terms(trace), trace.encoder_tokens[0] == word
+    assert (changed[:, 1, :, :, there] == 0).all()
+    sums = whole[:, 1:, :, :, there].sum(1)
+    np.testing.assert_allclose(changed[:, 2, :, :, there], sums, atol=1e-4)
+    np.testing.assert_allclose(changed[..., ~there], whole[..., ~there], atol=1e-5)
+
+
+def test_a_trace_that_does_not_fit_is_refused(run, found):
+    trace = run.model.trace(run.test[:2], "teacher")
+    with pytest.raises(ValueError, match="at most 3 decoder steps"):
+        short = replace(found.decoder, temporal=found.decoder.temporal[:3])
+        replace(found, decoder=short).terms(trace)
+    with pytest.raises(ValueError, match="words below 4, got"):
+        replace(found, encoder=replace(found.encoder, input=found.encoder.input[:4])).terms(trace)
+    other = make_run(run.name, run.architecture, size=6)
+    with pytest.raises(ValueError, match="dec must have temporal"):
+        found.terms(other.model.trace(run.test[:2], "teacher"))
 
 
 # ---- alignment and dictionary ------------------------------------------------------------------------------------
@@ -468,6 +507,14 @@ def test_the_command_measures_shipped_runs_and_writes_the_dictionary(run, found,
     assert len(shown) == 2 and f"{run.name}.npz: {found.pairs} pairs, word accuracy" in shown[0]
     assert_same(measured.load(measured.path(run.name)), found)
     assert measured.lexicon_path().exists()
+
+
+def test_the_command_refuses_a_run_before_it_measures_another(run, monkeypatch, capsys):
+    ved = make_run("translation-ved-gru", "VED").config
+    monkeypatch.setattr(runs, "config", {run.name: run.config, ved.name: ved}.__getitem__)
+    monkeypatch.setattr(runs, "load_run", lambda *_: pytest.fail("measured"))
+    assert __main__.main(["measure", run.name, ved.name]) == 1
+    assert "translation-ved-gru is a VED, which has no attention" in capsys.readouterr().err
 
 
 def test_the_command_says_what_is_missing(monkeypatch, capsys):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from howattend import files, runs, training
+from howattend.__main__ import main
 from howattend.models import ModelConfig
 from howattend.runs import RunConfig
 from howattend.tasks import OneToOne, Reversed, Sorted
@@ -149,6 +150,29 @@ def test_an_unknown_run_is_answered_with_the_known_ones():
             ValueError, match=r"unknown run 'one-ao'; the runs are one_to_one-ved-gru, one_to_one-aed-gru,"
         ):
             call("one-ao")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "meant"),
+    [
+        ("one_to_one-aed-gr", "one_to_one-aed-gru or "),
+        ("one-to-one-aed-gru", "one_to_one-aed-gru"),
+        ("translation_aed_gru", "translation-aed-gru"),
+        ("escan-ao-gru-constnt", "escan-ao-gru-constant"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_answered_with_what_was_meant(wrong, meant, capsys):
+    for command in ("verify", "train", "bleu", "measure"):
+        assert main([command, wrong]) == 1
+        assert f"unknown run '{wrong}'; did you mean {meant}" in capsys.readouterr().err
+    assert main(["sweep", "--list", "--only", wrong]) == 1
+    assert f"unknown sweep run '{wrong}'; did you mean " in capsys.readouterr().err
+
+
+def test_what_is_only_tried_is_refused_before_anything_is_trained(monkeypatch, capsys):
+    monkeypatch.setattr(training, "train", lambda *_, **__: pytest.fail("trained"))
+    assert main(["train", "one_to_one-ao-gru", "sort-ao-gru"]) == 1
+    assert "no weights are kept of sort-ao-gru, only its accuracy" in capsys.readouterr().err
 
 
 # ---- the registry of the book ------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def test_patterns_choose_entries_and_a_wrong_one_is_refused():
     ]
     assert len(sweep.matching(plan, ["translation-*-n96"]).wanted) == 2
     assert not [entry for entry in plan.wanted if entry.name.startswith("translation")]
-    with pytest.raises(ValueError, match="no run of the sweep is called 'lost'"):
+    with pytest.raises(ValueError, match="unknown sweep run 'lost'"):
         sweep.matching(plan, ["lost"])
 
 
@@ -514,4 +514,4 @@ def test_the_command_shows_the_plan(capsys):
     assert main(["sweep", "--list", "--only", "sort-*"]) == 0
     assert "sort-aed-gru-teacher" in capsys.readouterr().out
     assert main(["sweep", "--only", "lost"]) == 1
-    assert "no run of the sweep is called 'lost'" in capsys.readouterr().err
+    assert "unknown sweep run 'lost'" in capsys.readouterr().err

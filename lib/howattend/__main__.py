@@ -115,9 +115,7 @@ def _train(options: argparse.Namespace) -> int:
     if bool(options.names) == options.all:
         raise ValueError("name the runs to train, or give --all; python -m howattend list shows them")
     for name in options.names:
-        runs.config(name)  # a wrong name stops before hours of training, not after
-        if name in runs.TRIED:
-            raise ValueError(f"no weights are kept of {name}, only its accuracy: python -m howattend accuracies {name}")
+        runs.shipped_config(name)  # a wrong name stops before hours of training, not after
     recorded = runs.manifest()
     names = options.names or [
         name for name, config in runs.REGISTRY.items() if recorded.get(name, {}).get("config_hash") != config.hash
@@ -189,6 +187,8 @@ def _measure(options: argparse.Namespace) -> int:
     names = options.names or [name for name in runs.manifest() if measured.is_measured(runs.config(name))]
     if not names:
         raise ValueError("no translation run is shipped; train one: python -m howattend train translation-aed-gru")
+    for name in names:
+        measured.require_measured(runs.config(name))  # before the first is measured, which takes a minute
     for name in names:
         found = measured.measure(runs.load_run(name, options.device))
         path = measured.path(name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -128,6 +130,34 @@ def require_count(value: Any, name: str) -> int:
     if number < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {number}: pass how many there are")
     return number
+
+
+def require_device(device: str) -> None:
+    """ValueError unless torch can compute on this device here."""
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f'device {device!r} cannot be used here ({reason}); "cpu" always can') from None
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """What to say of a name that there is not: those most like it, where some are, and all there are."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.75)
+    meant = f"did you mean {' or '.join(near)}? the" if near else "the"
+    return f"unknown {kind} {name!r}; {meant} {kind}s are {', '.join(known)}"
+
+
+def shortened(value: object, size: int = 60) -> str:
+    """A value as a message can hold it: the beginning of a long one."""
+    text = repr(value)
+    return text if len(text) <= size else cut(text, size - 1) + text[-1]
+
+
+def cut(text: str, size: int = 60) -> str:
+    """The text, or the beginning of a long one."""
+    return text if len(text) <= size else f"{text[: size - 1]}…"
 
 
 def _dtype(tensor: Tensor) -> str:

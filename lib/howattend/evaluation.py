@@ -24,11 +24,13 @@ from tqdm import tqdm
 
 from howattend import files, runs, sentences
 from howattend._progress import bar_options
+from howattend._validation import require_count, shortened
 from howattend.analysis import Run
 from howattend.models import EncoderDecoder, beam_search
 from howattend.tasks import Batch, Translation
 
 BEAM = 5
+MAX_BEAM = 100  # time and memory grow with it, and translations get no better: a wider one is a mistake, and hangs
 ALL = "all"
 #: Groups of pairs by words of the source sentence, its end not counted: from, to.
 LENGTHS = {"1-3": (1, 3), "4-6": (4, 6), "7-9": (7, 9), "10-12": (10, 12), "13-15": (13, 15)}
@@ -60,11 +62,15 @@ def decode(
         source: [B, T] word ids, on any device.
         source_lengths: [B], ends of sentence included.
         max_length: words of the longest translation, its end included.
-        width: 1 decodes greedily, more is the width of a beam (:func:`howattend.models.beam_search`).
+        width: 1 decodes greedily, more is the width of a beam (:func:`howattend.models.beam_search`), at most
+            :data:`MAX_BEAM`.
         chunk: sentences decoded at once.
         progress: show a bar.
+
+    Raises ValueError for a width or length out of range.
     """
-    device, found = model.readout_bias.device, []
+    width, chunk = _width("width", width), require_count(chunk, "chunk")
+    device, found = model.readout_bias.device, [torch.zeros(0, max_length, dtype=torch.int64)]
     options = {"desc": search_name(width), "unit": "batch", **bar_options(progress)}
     for start in tqdm(range(0, len(source), chunk), **options):
         lengths = source_lengths[start : start + chunk].to(device)
@@ -82,17 +88,56 @@ def search_name(width: int) -> str:
     return "greedy" if width == 1 else f"beam {width}"
 
 
+def _width(name: str, value: int) -> int:
+    """The width of a search as an int; ValueError where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= MAX_BEAM:
+        raise ValueError(f"{name} must be an integer from 1 (greedy) to {MAX_BEAM}, got {value!r}")
+    return int(value)
+
+
 def translate(
     model: EncoderDecoder | Run, task: Translation, english: str | Sequence[str], beam: int = BEAM
 ) -> list[str]:
-    """French for English sentences of one's own, written as usual; ``beam`` is the search's width, 1 is greedy.
+    """French for English sentences of one's own, written as usual.
 
     What the network cannot name is ``<unk>``; :meth:`Translation.unknown_words` names the English words that it does
-    not know. ValueError as for :meth:`Translation.encode` and :func:`howattend.models.beam_search`.
+    not know.
+
+    Args:
+        model: a network of translation, or its run.
+        task: the one that it was trained on; its vocabularies are needed.
+        english: a sentence, or several.
+        beam: the search's width, 1 (greedy) to :data:`MAX_BEAM`.
+
+    Raises TypeError for arguments of another kind, and ValueError for another task than the network's, a beam out of
+    range, and sentences as for :meth:`Translation.encode`.
     """
-    model = model.model if isinstance(model, Run) else model
+    model, beam = _network(model, task), _width("beam", beam)
     words = decode(model, *task.encode(english), task.target_steps, beam)
     return [detokenise(task.target_vocabulary.decode(row)) for row in words]
+
+
+def _require_translation(task: Translation) -> None:
+    if not isinstance(task, Translation):
+        raise TypeError(f"task must be a Translation, such as a translation run's, got {shortened(task)}")
+
+
+def _network(model: EncoderDecoder | Run, task: Translation) -> EncoderDecoder:
+    """The network, which must be one of the task."""
+    _require_translation(task)
+    if isinstance(model, Run):
+        if model.task != task:
+            raise ValueError(f"task must be the one of {model.name}, got another one: pass run.task")
+        model = model.model
+    if not isinstance(model, EncoderDecoder):
+        raise TypeError(f"model must be an EncoderDecoder or a Run, got {shortened(model)}")
+    sizes = len(task.source_vocabulary), len(task.target_vocabulary)
+    if (model.source_words, model.target_words) != sizes:
+        raise ValueError(
+            f"model must have the task's vocabularies of {sizes[0]} and {sizes[1]} words, got one of "
+            f"{model.source_words} and {model.target_words}: pass the task that it was trained on"
+        )
+    return model
 
 
 _JOINS_NEXT = re.compile(r"\w+'|[(\[{]")  # l', jusqu'
@@ -163,8 +208,11 @@ def measure(run: Run, widths: Sequence[int] = (1, BEAM), split: str = "test", *,
     bleu, low and high (95 %), accuracy (of the next word on the row's pairs) and known_accuracy (the same without the
     target's ``<unk>``), signature, config_hash.
 
-    Raises FileNotFoundError where the corpus has not been built.
+    Raises FileNotFoundError where the corpus has not been built, ValueError for a width out of range, TypeError for a
+    run of another task.
     """
+    _require_translation(run.task)
+    widths = [_width("widths", width) for width in widths]
     task, batch = run.task, run.task.split(split)
     references, registers = task.split_words(split)[1:]
     right = sentences.right_words(run.model, batch.to(run.device))

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from howattend import files, sentences, training, verification
+from howattend._validation import require_device, unknown
 from howattend.analysis import Run
 from howattend.models import EncoderDecoder, ModelConfig
 from howattend.tasks import ExtendedSCAN, OneToOne, Reversed, Sorted, Task, Translation
@@ -76,15 +77,7 @@ def _registry() -> tuple[dict[str, RunConfig], dict[str, RunConfig]]:
     bars = {"VED": 0.99, "AED": 0.999, "AO": 0.999}
     runs, tried = {}, {}
 
-    def add(
-        name: str,
-        task: Task,
-        architecture: str,
-        l2: float | None = None,
-        bar: float | None = None,
-        to: dict[str, RunConfig] = runs,
-        **model: object,
-    ) -> None:
+    def add(name: str, task: Task, architecture: str, l2=None, bar=None, to=runs, **model: object) -> None:
         config, recipe = ModelConfig(architecture=architecture, **model), recipes[architecture]
         if l2 is not None:
             recipe = replace(recipe, l2=l2)
@@ -167,11 +160,18 @@ REGISTRY, TRIED = _registry()
 
 
 def config(name: str) -> RunConfig:
-    """The configuration of a run; ValueError lists the names there are."""
+    """The configuration of a run; ValueError names those most like it, and all there are."""
     try:
         return (TRIED | REGISTRY)[name]
     except KeyError:
-        raise ValueError(f"unknown run {name!r}; the runs are {', '.join(REGISTRY)}") from None
+        raise ValueError(unknown("run", name, REGISTRY)) from None
+
+
+def shipped_config(name: str) -> RunConfig:
+    """The configuration of a run whose weights are kept; ValueError where only its accuracy is."""
+    if name in TRIED:
+        raise ValueError(f"no weights are kept of {name}, only its accuracy: python -m howattend accuracies {name}")
+    return config(name)
 
 
 def _manifest_path() -> Path:
@@ -197,15 +197,6 @@ def manifest() -> dict[str, dict]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is damaged ({error}); restore it with git checkout") from None
     return recorded
-
-
-def check_device(device: str) -> None:
-    """ValueError unless torch can compute on this device here."""
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f'device {device!r} cannot be used here ({reason}); "cpu" always can') from None
 
 
 def load(name: str, device: str = "cpu") -> EncoderDecoder:
@@ -241,7 +232,7 @@ def load(name: str, device: str = "cpu") -> EncoderDecoder:
             f"{path} is damaged: its sha256 is not the one in the manifest; restore it with git checkout, "
             f"or train it anew: python -m howattend train {name}"
         )
-    check_device(device)
+    require_device(device)
     model = run_config.new_model(entry["seed"])
     model.load_state_dict(files.load_tensors(path)[0])  # in float32, whatever they are stored in
     return model.to(device).eval()
@@ -268,7 +259,7 @@ def train_run(
 def _train(name: str, seed: int, device: str, quick: bool, progress: bool) -> tuple[Run, training.Training]:
     """The same, with the checkpoint of the finished training left in its place: called again, it returns at once."""
     run_config = config(name).quick() if quick else config(name)
-    check_device(device)
+    require_device(device)
     checkpoint = _checkpoint(run_config, seed)
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     model = run_config.new_model(seed, device)
@@ -296,9 +287,7 @@ def train_and_ship(name: str, seeds: Iterable[int] = range(MAX_SEEDS), device: s
     RuntimeError where none does; seeds that failed are recorded with the one that did not. Interrupted at any point,
     the same call goes on: checkpoints are removed when all is done.
     """
-    if name in TRIED:
-        raise ValueError(f"no weights are kept of {name}, only its accuracy: python -m howattend accuracies {name}")
-    run_config, failed, entry, tried = config(name), [], None, []
+    run_config, failed, entry, tried = shipped_config(name), [], None, []
     for seed in seeds:
         run, done = _train(name, seed, device, quick=False, progress=True)
         weights = run_config.round(run.model)
@@ -337,16 +326,18 @@ def _ship(run: Run, weights: dict[str, Tensor], done: training.Training, failed:
         "parameters": training.parameter_count(run.model),
         "accuracy": round(run.accuracy, 6),
         "accuracy_bar": run.config.accuracy_bar,
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("torch", "numpy", "howattend")},
-        },
+        "versions": versions(),
     }
     if isinstance(run.task, Translation):
         entry["own_pairs"] = sentences.measure(run)
     with files.locked(_manifest_path()):  # trainings of other runs may end at the same moment
         files.write_json(_manifest_path(), {"runs": {**manifest(), run.name: entry}})
     return entry
+
+
+def versions() -> dict[str, str]:
+    """Of Python, torch, numpy and this library."""
+    return {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy", "howattend")}}
 
 
 def accuracies_path() -> Path:
@@ -365,10 +356,6 @@ def read_accuracies() -> pd.DataFrame:
     return rows
 
 
-def _recorded(rows: pd.DataFrame) -> set[tuple[str, int]]:
-    return set(zip(rows["config_hash"], rows["seed"], strict=True))
-
-
 def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "cpu") -> pd.DataFrame:
     """Train the runs of :data:`TRIED` that are not recorded with this configuration and seed; keep their accuracy.
 
@@ -380,11 +367,11 @@ def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "c
     Raises ValueError for a run that is not one of these.
     """
     names = list(names) or list(TRIED)
-    if unknown := [name for name in names if name not in TRIED]:
-        raise ValueError(f"names must be of {', '.join(TRIED)}, got {', '.join(unknown)}")
+    if wrong := [name for name in names if name not in TRIED]:
+        raise ValueError(f"names must be of {', '.join(TRIED)}, got {', '.join(wrong)}")
     for name in names:
         run_config, path = TRIED[name], accuracies_path()
-        if path.exists() and (run_config.hash, seed) in _recorded(read_accuracies()):
+        if path.exists() and len(read_accuracies().query("config_hash == @run_config.hash and seed == @seed")):
             continue
         run, done = train_run(name, seed, device)
         row = {"run": name, "seed": seed, "steps": done.steps, "l2": run_config.train.l2}

@@ -8,10 +8,17 @@ with the results (``python -m howattend measure`` writes it).
     found, recomputed = measured.obtain(runs.load_run("translation-aed-gru"))
     found.shares.signed           # [3, 3] as of any run
     found.temporal_scores         # [S, T] μ^D_s·μ^E_t
+    found.terms(trace)            # [3, 3, B, S, T] the nine terms of sentences of one's own
 """
 
 from howattend.measured.dictionary import LEXICON_OF, lexicon, lexicon_path, read_lexicon, write_lexicon
-from howattend.measured.passes import is_measured, mean_attention_distance, measure, measure_batches
+from howattend.measured.passes import (
+    is_measured,
+    mean_attention_distance,
+    measure,
+    measure_batches,
+    require_measured,
+)
 from howattend.measured.results import COMMON_SHARE, Measured
 from howattend.measured.store import load, obtain, of, path, save, stored
 
@@ -30,6 +37,7 @@ __all__ = [
     "of",
     "path",
     "read_lexicon",
+    "require_measured",
     "save",
     "stored",
     "write_lexicon",

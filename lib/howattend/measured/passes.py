@@ -34,8 +34,21 @@ _NO_VARIANCE = 1e-12
 
 def is_measured(config: RunConfig) -> bool:
     """Whether a run is one that is measured here: of translation, with dot-product attention (no VED)."""
-    has_scores = config.model.has_attention and config.model.attention == "dot"
-    return isinstance(config.task, Translation) and has_scores
+    return not _obstacle(config)
+
+
+def require_measured(config: RunConfig) -> None:
+    """ValueError, which says why, for a run that is not measured here."""
+    if obstacle := _obstacle(config):
+        raise ValueError(f"run must be of translation with dot-product attention, but {config.name} {obstacle}")
+
+
+def _obstacle(config: RunConfig) -> str:
+    if not isinstance(config.task, Translation):
+        return f"is of {config.task.name}"
+    if not config.model.has_attention:
+        return f"is a {config.model.architecture}, which has no attention"
+    return "" if config.model.attention == "dot" else f"has attention {config.model.attention!r}"
 
 
 def measure(run: Run, *, progress: bool = True) -> Measured:
@@ -43,7 +56,7 @@ def measure(run: Run, *, progress: bool = True) -> Measured:
 
     ValueError for a run of another task, or without dot-product attention (VED).
     """
-    require_measured(run)
+    require_measured(run.config)
     found = measure_batches(run, batches_of(run), progress=progress)
     train = run.task.split("train")
     means = alignment.offsets(aligned_steps(train))
@@ -71,7 +84,7 @@ def mean_attention_distance(run: Run, batches: Iterable[Batch] | None = None, *,
     Returns:
         A mean total variation in [0, 1].
     """
-    require_measured(run)
+    require_measured(run.config)
     batches = batches_of(run) if batches is None else batches
     source_steps, target_steps = run.task.source_steps, run.task.target_steps
     sums = torch.zeros(source_steps + 1, target_steps, source_steps, dtype=torch.float64, device=run.device)
@@ -103,7 +116,7 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
     One batch is held at a time. They are gone through twice, so a list or an object that makes them anew is needed, no
     generator.
     """
-    require_measured(run)
+    require_measured(run.config)
     first = _Components(run)
     for trace, batch in _traces(run, batches, "components", progress):
         first.add(trace, batch)
@@ -135,15 +148,6 @@ def measure_batches(run: Run, batches: Iterable[Batch], *, progress: bool = True
         aligned=np.full(run.task.target_steps, np.nan),
         aligned_counts=np.zeros(run.task.target_steps, np.int64),
     )
-
-
-def require_measured(run: Run) -> None:
-    """ValueError for a run that is not measured here."""
-    if not is_measured(run.config):
-        raise ValueError(
-            f"run must be of translation with dot-product attention, but {run.name} is of {run.task.name}, "
-            f"{run.architecture} with attention {run.config.model.attention!r}"
-        )
 
 
 def weights_hash(model: EncoderDecoder) -> str:

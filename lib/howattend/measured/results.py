@@ -7,9 +7,11 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from howattend import alignment, statistics
 from howattend.decomposition import Components
+from howattend.models import Trace
 
 #: Sentences have 1 to 15 words, so no step but the first is reached by all. "Common" steps are those at which at least
 #: this share of the test sentences still has a word.
@@ -127,6 +129,30 @@ class Measured:
     def shares_by_step(self) -> alignment.Shares:
         """The same by decoder step [S, 3, 3], over words."""
         return self._shares(self.term_sums[WORDS])
+
+    def terms(self, trace: Trace) -> Tensor:
+        """The nine terms [3, 3, B, S, T] of any sentences, by the components of the test split; they sum to the scores.
+
+        A word or step that the split lacks has no component of its own, and counts as delta.
+
+        Args:
+            trace: of the same network, of sentences of the task.
+
+        Raises ValueError for a trace that does not fit: of more steps, other words or another hidden size.
+        """
+        return alignment.terms(*(self._components(side, trace) for side in ("decoder", "encoder")), trace)
+
+    def _components(self, side: str, trace: Trace) -> Components:
+        """Components of one side as tensors like the trace's, cut to its steps, with 0 where there is none."""
+        own, states, tokens = getattr(self, side), *(getattr(trace, f"{side}_{part}") for part in ("states", "tokens"))
+        if states.shape[1] > len(own.temporal) or int(tokens.max()) >= len(own.input):
+            raise ValueError(
+                f"trace must be of sentences of {self.run}'s task: at most {len(own.temporal)} {side} steps and words "
+                f"below {len(own.input)}, got {states.shape[1]} steps and word {int(tokens.max())}"
+            )
+        temporal, inputs = (torch.from_numpy(np.nan_to_num(part)).to(states) for part in (own.temporal, own.input))
+        steps = states.shape[1]
+        return Components(temporal[:steps], inputs, None, own.step_counts[:steps], own.word_counts)
 
     # ---- Fig. 4a: how diagonal attention is -------------------------------------------------------------------------
 

@@ -109,7 +109,7 @@ def of(run: Run) -> Measured:
 
     ``run.measured`` is this, computed once. ValueError for a run of another task, or without dot-product attention.
     """
-    require_measured(run)
+    require_measured(run.config)
     if not _has_corpus(run):
         return stored(run)
     place = path(run.name)
@@ -123,7 +123,7 @@ def obtain(run: Run, *, progress: bool = True) -> tuple[Measured, bool]:
     With the corpus at hand all is computed anew, and compared with what is stored of the same weights: ValueError names
     what differs. Without it the stored one is loaded; FileNotFoundError says what to do where there is none.
     """
-    require_measured(run)
+    require_measured(run.config)
     if not _has_corpus(run):
         return stored(run), False
     found, place = measure(run, progress=progress), path(run.name)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -314,7 +315,7 @@ class EncoderDecoder(nn.Module):
 
         The decoder is fed its own predictions, whatever it was trained with, unless it was trained on a constant.
         """
-        if not isinstance(max_length, int) or max_length < 1:
+        if not isinstance(max_length, int | np.integer) or isinstance(max_length, bool) or max_length < 1:
             raise ValueError(f"max_length must be an integer ≥ 1, got {max_length!r}")
         self._check(source, source_lengths)
         constant = self.config.decoder_input == "constant"

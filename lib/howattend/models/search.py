@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,7 +53,7 @@ def beam_search(
     Raises ValueError for a width, length or power out of range, and for ids that are no words of the model.
     """
     for name, value in (("max_length", max_length), ("width", width)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be an integer ≥ 1, got {value!r}")
     if not (isinstance(length_power, int | float) and 0 <= length_power < math.inf):
         raise ValueError(f"length_power must be a number ≥ 0, got {length_power!r}")

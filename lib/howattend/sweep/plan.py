@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from howattend import runs
+from howattend._validation import unknown
 from howattend.runs import RunConfig
 from howattend.tasks import Translation
 
@@ -116,7 +117,7 @@ def matching(plan: Plan, patterns: Iterable[str] | None) -> Plan:
     for pattern in patterns:
         found = fnmatch.filter(plan.by_name, pattern)
         if not found:
-            raise ValueError(f"no run of the sweep is called {pattern!r}; they are {', '.join(plan.by_name)}")
+            raise ValueError(unknown("sweep run", pattern, plan.by_name))
         chosen.update(found)
     return replace(plan, named=frozenset(chosen))
 

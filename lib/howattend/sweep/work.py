@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -138,11 +136,11 @@ def _train(plan: Plan, job: Job, progress: Progress) -> float:
             done = None
         model.eval()
         weights = config.round(model)
-        spent = {"seconds": done.core_seconds if done else 0.0, "clock": "core", **versions()}
+        spent = {"seconds": done.core_seconds if done else 0.0, "clock": "core", **runs.versions()}
         accuracy = run.accuracy if done else float("nan")
         if done:
             log = json.dumps(done.log)
-            plain = json.dumps({"seconds": done.core_seconds, "versions": versions()})
+            plain = json.dumps({"seconds": done.core_seconds, "versions": runs.versions()})
             metadata = {"run": config.name, "seed": str(seed), "config_hash": config.hash, "log": log, "spent": plain}
             files.save_tensors(weights_path(config, seed), weights, metadata)
     entry = plan.by_name[job.entry]
@@ -150,11 +148,6 @@ def _train(plan: Plan, job: Job, progress: Progress) -> float:
     rows.record_run(_row(run, recorded_name(job, entry, reached), accuracy, spent))
     checkpoint_path(config, seed).unlink(missing_ok=True)
     return accuracy
-
-
-def versions() -> dict[str, str]:
-    """Of Python, torch, numpy and this library."""
-    return {"python": platform.python_version(), **{name: version(name) for name in ("torch", "numpy", "howattend")}}
 
 
 def _row(run: Run, name: str, accuracy: float, spent: Mapping[str, object]) -> dict[str, object]:

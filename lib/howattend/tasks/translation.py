@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from howattend import files
+from howattend._validation import cut, shortened
 from howattend.tasks import corpora
 from howattend.tasks.base import Task, check_size, generator
 from howattend.tasks.batch import Batch, pad_rows
@@ -103,7 +104,15 @@ class Translation(Task):
     def _vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """English and French: shipped, so that a shipped network needs no corpus, or else cut from the corpus."""
         path = self.vocabularies_path
-        return _read_vocabularies(path, self.settings()) if path.exists() else self.cut_vocabularies()
+        if path.exists():
+            return _read_vocabularies(path, self.settings())
+        try:
+            return self.cut_vocabularies()
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{path} is missing. If this is the task of a shipped network, restore it with git checkout; else its "
+                f"vocabularies are cut from the corpus, and {error}"
+            ) from None
 
     @property
     def vocabularies_path(self) -> Path:
@@ -142,6 +151,8 @@ class Translation(Task):
 
     def words(self, sentence: str, language: str = "en") -> list[str]:
         """The words of a sentence of one's own, written as usual, made as the corpus's were."""
+        if not isinstance(sentence, str):
+            raise TypeError(f"a sentence must be a string, got {shortened(sentence)}")
         return corpora.tokenise(corpora.clean(sentence), language, self.corpus.tokeniser)
 
     def unknown_words(self, sentence: str) -> list[str]:
@@ -252,8 +263,11 @@ class Translation(Task):
         They may be written as usual: they are cleaned and cut to words as the corpus was. A word that the vocabulary
         lacks becomes ``<unk>``; :meth:`unknown_words` names them.
 
-        ValueError where a sentence is empty, longer than the task's, or has no known word at all.
+        ValueError where a sentence is empty, longer than the task's, or has no known word at all; TypeError for what is
+        no string.
         """
+        if not isinstance(sentences, Iterable) or isinstance(sentences, bytes):
+            raise TypeError(f"sentences must be a string or a list of strings, got {shortened(sentences)}")
         rows = [self._own(sentence, "en") for sentence in ([sentences] if isinstance(sentences, str) else sentences)]
         if not rows:
             raise ValueError("sentences must hold at least one sentence")
@@ -262,10 +276,15 @@ class Translation(Task):
     def pairs(self, pairs: Sequence[tuple[str, str]]) -> Batch:
         """English sentences of one's own with their French translations, both written as usual.
 
-        ValueError as for :meth:`encode`.
+        ValueError and TypeError as for :meth:`encode`.
         """
         if not pairs:
             raise ValueError("pairs must hold at least one pair of sentences")
+        for pair in pairs:
+            if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
+                raise TypeError(
+                    f"pairs must be a list of pairs, [(English, French), …], got one that is none: {shortened(pair)}"
+                )
         source = pad_rows([self._own(english, "en") for english, _ in pairs])
         return _batch(*source, *pad_rows([self._own(french, "fr") for _, french in pairs]))
 
@@ -274,11 +293,11 @@ class Translation(Task):
         words = self.words(sentence, language)
         ids = vocabulary.encode(words)
         if not 1 <= len(ids) <= self.max_length:
-            raise ValueError(f"a sentence must have 1 … {self.max_length} words, got {len(ids)}: {sentence!r}")
+            raise ValueError(f"a sentence must have 1 … {self.max_length} words, got {len(ids)}: {shortened(sentence)}")
         if set(ids) == {UNK}:
             raise ValueError(
-                f"no word of {sentence!r} is in the vocabulary ({', '.join(words)}: all unknown), whose most common "
-                f"words are {', '.join(vocabulary.words[index] for index in vocabulary.content_ids[:20])}"
+                f"no word of {shortened(sentence)} is in the vocabulary ({cut(', '.join(words))}: all unknown), whose "
+                f"most common words are {', '.join(vocabulary.words[index] for index in vocabulary.content_ids[:20])}"
             )
         return [*ids, EOS]
 
