@@ -353,7 +353,7 @@ def test_pictures_shown_outside_of_their_chapter_are_those_of_the_chapter():
     shown = {}
     for name, path in book.chapters(ROOT).items():
         shown |= notebooks.pictures(ROOT, name, notebooks.read(path))
-    assert {path.name for path in shown} == {"one-to-one.png", "three-tasks.png"}
+    assert {path.name for path in shown} == {"one-to-one.png", "three-tasks.png", "ledger.png"}
     assert all(path.read_bytes() == picture for path, picture in shown.items())
 
 
