@@ -477,14 +477,15 @@ def test_every_link_leads_to_a_figure(root):
 
 
 def finished(book: ledger.Ledger, claim: str) -> bool:
-    """Whether every seed of a claim's base runs is recorded."""
-    base = book.of_claim(claim, "base")
-    if claim == "H1":
-        recorded = book.networks.groupby("run")["seed"].nunique()
-        runs = [row.parts["run"] for row in claims.PLAN if ledger.kind_of("H1", row.parts["run"]) == "base"]
-        return all(recorded.get(run, 0) >= len(book.planned.get(run, ())) for run in runs)
-    planned = base["run"].map(lambda run: len(book.planned.get(run, (0,))))
-    return bool((base["seeds"].map(len) + base["left_out"].map(len) >= planned).all())
+    """Whether every seed is recorded that can change a claim's verdict: of its base runs and of their conditions."""
+    recorded = book.networks.groupby("run")["seed"].nunique()
+    about = {run.rsplit("-gru")[0] for run in book.of_claim(claim, "base")["run"]}  # task and architecture
+    waited_for = {
+        run: len(seeds)
+        for run, seeds in book.planned.items()
+        if (claim == "H1" or run.rsplit("-gru")[0] in about) and ledger.kind_of(claim, run) in ("base", "condition")
+    }
+    return all(recorded.get(run, 0) >= count for run, count in waited_for.items() if count > 1)
 
 
 def test_every_claim_that_needs_a_condition_or_fails_has_its_paragraph(root, recorded):
