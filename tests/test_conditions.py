@@ -62,10 +62,10 @@ def test_seeds_that_count_and_seeds_that_do_not_are_apart(book):
 def test_the_table_counts_seeds_and_says_what_is_missing(book):
     table = conditions.verdicts(book, {"AO": COLUMNS}, ["O12", "O9"])
     assert table.columns == ("claim", "1e-4", "1e-3", "1e-2")
-    assert table.sections == {"AO": [("O12", "–", "yes, 3 of 3", "no, 0 of 3")]}
-    assert table.marks == {"yes, 3 of 3": "verdict-yes", "no, 0 of 3": "verdict-no"}
+    assert table.sections == {"AO": [("O12", "–", "yes\xa03/3", "no\xa00/3")]}
+    assert table.marks == {"yes\xa03/3": "verdict-yes", "no\xa00/3": "verdict-no"}
     few = book_of(o12(BASE, [0.2, 0.1], left_out=[0.3, 0.3, 0.3]))
-    assert conditions.verdicts(few, {"AO": COLUMNS}, ["O12"]).sections["AO"][0][3] == "2 of 2: too few"
+    assert conditions.verdicts(few, {"AO": COLUMNS}, ["O12"]).sections["AO"][0][3] == "(2/2)"
 
 
 def test_claims_that_turn_are_told_and_others_are_not(book):

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from howattend import plots, statistics
 from howattend.claims import PLAN, format_quantity
 from howattend.claims.criteria import NOT_COMPARABLE
-from howattend.ledger import FEW, NOT, REPORTED, REPRODUCED, Ledger, LedgerError, limits
+from howattend.ledger import FEW, NOT, REPRODUCED, Ledger, LedgerError, limits
 from howattend.recorded import Course
 from howattend.sweep.components import Stored
 from howattend.tables import Table
@@ -62,11 +63,9 @@ def seeds(book: Ledger, claim: str, run: str, quantity: str | None = None) -> Se
     return Seeds(tuple(values.loc[~out, "value"]), tuple(values.loc[out, "value"]), *span)
 
 
-_WORDS = {REPRODUCED: "yes", NOT: "no", REPORTED: "", FEW: "few"}
-
-
 def verdicts(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: Iterable[str]) -> Table:
-    """Claims against a condition: on how many of the trained seeds each holds.
+    """Claims against a condition: the verdict, and on how many of the trained seeds each holds, as in "yes 4/5"; in
+    brackets where too few have trained for a verdict.
 
     Args:
         book: the ledger.
@@ -106,12 +105,13 @@ def _cell(book: Ledger, claim: str, run: str, marks: dict[str, str]) -> str:
         return ""
     row = found.iloc[0]
     trained, judged = len(row["seeds"]), any(row["verdicts"])
+    mean = format_quantity("", row["mean"]).removeprefix(" = ")
     if row["verdict"] == FEW:
-        text = f"{row['holds']} of {trained}: too few" if judged else f"{trained} trained: too few"
+        text = f"({row['holds']}/{trained})" if judged or not trained else f"({mean})"
     elif not judged:
-        text = format_quantity("", row["mean"]).removeprefix(" = ")
+        text = mean
     else:
-        text = f"{_WORDS[row['verdict']]}, {row['holds']} of {trained}"
+        text = f"{'yes' if row['verdict'] == REPRODUCED else 'no'}\N{NO-BREAK SPACE}{row['holds']}/{trained}"
         marks[text] = "verdict-yes" if row["verdict"] == REPRODUCED else "verdict-no"
     return text
 
@@ -223,7 +223,7 @@ def _limits(ax: Axes, spans: Mapping[tuple[float, float], str]) -> None:
 
 
 @plots.styled
-def strip_legend(figure, names: Iterable[str], *, recipe: bool = True) -> None:
+def strip_legend(figure: Figure, names: Iterable[str], *, recipe: bool = True) -> None:
     """The marks of :func:`strip`, below a figure."""
     marks = [Line2D([], [], marker="o", linestyle="", color=COLOURS[name], label=f"{name}, a seed") for name in names]
     marks.append(Line2D([], [], marker="o", linestyle="", markerfacecolor="white", markeredgecolor=plots.SPECIAL,
@@ -279,7 +279,7 @@ def course_panel(ax: Axes, courses: Sequence[Course], *, title: str = "") -> Non
 
 
 @plots.styled
-def course_legend(figure) -> None:
+def course_legend(figure: Figure) -> None:
     """The lines of :func:`course_panel`, below a figure."""
     lines = [Line2D([], [], color=colour, linestyle=style, label=label) for label, colour, style in PARTS.values()]
     lines.append(Line2D([], [], color="#333333", linestyle=":", label="word accuracy"))
