@@ -76,8 +76,9 @@ def test_nothing_but_the_benchmark_needs_joeynmt(bench, root):
     shared = set(own) & set(held)
     assert shared <= {"importlib-metadata"}
     assert all(own[name] == held[name] for name in shared)
-    for name in ("pyproject.toml", ".ci/run", "Makefile"):
-        assert "joeynmt" not in (root / name).read_text(encoding="utf-8").lower()
+    elsewhere = [root / name for name in ("pyproject.toml", ".ci/run", "Makefile")]
+    for path in (*elsewhere, *(root / ".github").rglob("*.yml")):
+        assert "joeynmt" not in path.read_text(encoding="utf-8").lower()
 
 
 # ---- what is measured ------------------------------------------------------------------------------------------------
