@@ -147,7 +147,7 @@ def test_a_missing_file_of_vocabularies_is_named(monkeypatch, tmp_path):
     task = replace(LIMITED)  # nothing of the corpus is in memory
     with pytest.raises(FileNotFoundError, match=r"\.json is missing\..*git checkout; .*python -m howattend corpus"):
         _ = task.source_vocabulary
-    with pytest.raises(FileNotFoundError, match=f"translation-[0-9a-f]{{12}}.json is missing"):
+    with pytest.raises(FileNotFoundError, match=r"translation-[0-9a-f]{12}\.json is missing"):
         evaluation.translate(CONFIG.new_model(0), task, "I see the red house.")
 
 

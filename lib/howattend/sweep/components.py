@@ -218,8 +218,6 @@ def load(name: str, seed: int) -> Stored:
         raise FileNotFoundError(f"{place} is missing; restore it with git checkout, or: python -m howattend sweep")
     try:
         with place.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
-            if "plain" in content.files:  # OLD FORM, to be removed once data are converted
-                return _old_form({key: content[key] for key in content.files})
             text, packed = content[_MEMBER.removesuffix(".npy")].tobytes().split(b"\n", 1)
         plain = json.loads(text)
         if plain.pop("format") != _FORMAT:
@@ -227,18 +225,6 @@ def load(name: str, seed: int) -> Stored:
         return _unpacked(plain, np.frombuffer(packed, np.uint8).reshape(2, -1).T.copy().view("<i2").ravel())
     except _DAMAGE as error:
         raise ValueError(f"{place} is damaged ({error}); restore it with git checkout") from None
-
-
-def _old_form(arrays: dict) -> Stored:
-    plain = json.loads(str(arrays.pop("plain")))
-    blocks = {key: tuple(entries) for key, entries in plain["blocks"].items()}
-    size = sum(map(len, blocks.values()))
-    gram, upper = np.zeros((size, size)), np.triu_indices(size)
-    gram[upper] = gram.T[upper] = arrays["gram"]
-    rest = {key: arrays[key].astype(float) for key in ("terms", "log", "log_shares")}
-    return Stored(
-        **{key: plain[key] for key in _PLAIN}, blocks=blocks, gram=gram, counts=arrays["counts"].astype(int), **rest
-    )
 
 
 def _unpacked(plain: Mapping, whole: np.ndarray) -> Stored:

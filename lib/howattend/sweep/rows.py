@@ -70,8 +70,6 @@ def _read(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
             na_values={"value": [""], "accuracy": [""]},
             dtype={name: kind for name, kind in kinds.items() if kind is str},
         )
-        if "measured_with" in kinds and "measured_with" not in rows:  # OLD FORM, to be removed once data are converted
-            rows["measured_with"] = ""
         if missing := [name for name in kinds if name not in rows]:
             raise ValueError(f"it has no {', '.join(missing)}")
         return rows[list(kinds)].astype(dict(kinds))
