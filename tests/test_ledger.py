@@ -71,7 +71,7 @@ def recorded() -> ledger.Ledger:
         *[("yyyyy", REPRODUCED), ("yyyyn", REPRODUCED), ("yyynn", NOT), ("nnnnn", NOT)],
         *[("yyyy", REPRODUCED), ("yyyn", NOT), ("yyy", REPRODUCED), ("yyn", NOT)],
         *[("yy", FEW), ("n", FEW), ("yyyxx", REPRODUCED), ("yyxxx", FEW), ("xxxxx", FEW), ("yyynx", NOT)],
-        *[("rrrrr", REPORTED), ("rr", FEW), ("ryyyy", REPRODUCED)],
+        *[("rrrrr", REPORTED), ("rr", REPORTED), ("ryyyy", REPRODUCED), ("ry", FEW)],
     ],
 )
 def test_a_row_needs_four_fifths_of_at_least_three_seeds(seeds, verdict):
@@ -144,6 +144,8 @@ WEAK = f"{AED}-l2_1e-3"
         ({AED: "nnnnn", AO: "yyyyy", WEAK: "yyyyy"}, CONDITION),
         ({AED: "xxxxx", AO: "yyyyy", WEAK: "yyy"}, CONDITION),
         ({AED: "xxxxx", AO: "yyyyy"}, FEW),
+        ({AED: "yyxxx", AO: "yyyyy", WEAK: "yyn"}, NOT),  # all that is known speaks against it
+        ({AED: "yyxxx", AO: "yyyyy", WEAK: "yxx"}, FEW),
         ({AED: "xxxxx", AO: "nnnnn"}, NOT),
         ({AED: "nnnnn", AO: "yyyyy", WEAK: "yyx"}, NOT),  # two seeds are too few for a condition, too
         ({AED: "yyyyy", AO: "nnnnn", WEAK: "yyyyy"}, NOT),  # of the other architecture
@@ -182,6 +184,9 @@ def test_conditions_are_in_the_order_of_what_they_change():
 def test_a_report_that_asks_for_more_under_a_condition_is_decided_there():
     base = rows("E5", "escan-aed-gru", "rrrrr", quantity="slope"), rows("E5", "escan-ao-gru", "rrrrr", quantity="slope")
     assert made(*base).verdict("E5").verdict == REPORTED
+    low = rows("E5", "escan-ao-gru", "rxxxx", quantity="slope")
+    follows = rows("E5", "escan-aed-gru-and30", "yyyyy")
+    assert made(base[0], low, follows).verdict("E5").verdict == CONDITION  # a report needs no number of seeds
     for seeds, verdict in (("yyyyy", CONDITION), ("nnnnn", NOT)):
         assert made(*base, rows("E5", "escan-aed-gru-and30", seeds)).verdict("E5").verdict == verdict
 

@@ -79,7 +79,9 @@ def _bar(ax: Axes, found: dict[str, int]) -> None:
         Line2D([], [], linestyle="", marker="o", markersize=4, color=COLOURS[REPRODUCED], label="a seed: holds"),
         Line2D([], [], linestyle="", marker="x", markersize=4.5, color=COLOURS[NOT], label="does not"),
         Line2D([], [], linestyle="", marker="o", markersize=4, color=COLOURS[REPORTED], label="is reported"),
-        Line2D([], [], linestyle="", marker="o", markersize=4, mfc="white", color="#555555", label="did not train"),
+        Line2D(
+            [], [], linestyle="", marker="o", markersize=4, mfc="white", color="#555555", label="below its accuracy bar"
+        ),
     ]
     settings = {"handletextpad": 0.1, "columnspacing": 1.4, "borderpad": 0, "loc": "upper center"}
     first = ax.legend(handles=marks, ncols=len(marks), bbox_to_anchor=(0.5, 0.56), **settings)
@@ -173,16 +175,3 @@ def nearness(book: Ledger) -> Figure:
         marks.append(Line2D([], [], marker="o", markersize=4, alpha=0.4, label="other settings", **grey))
     ax.legend(handles=marks, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
-
-
-def summary_alt(book: Ledger) -> str:
-    """What :func:`summary` shows, in words."""
-    claims = [claim for column in SECTIONS for _, some in column for claim in some]
-    parts = []
-    for verdict in counts(book, claims):
-        names = [claim for claim in claims if book.verdicts[claim].verdict == verdict]
-        parts.append(f"{verdict}: {', '.join(names)}")
-    return "; ".join(parts)
-
-
-__all__ = ["COLOURS", "SECTIONS", "nearness", "summary", "summary_alt"]

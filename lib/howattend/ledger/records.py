@@ -167,7 +167,8 @@ class Ledger:
             failing.append(base.run)
             good = tuple(tried.loc[tried["verdict"] == REPRODUCED, "run"])
             helpful += good
-            states.append(CONDITION if good else NOT if base.verdict == REPORTED else base.verdict)
+            # Too few of the recipe's networks trained: what its conditions say is all there is.
+            states.append(CONDITION if good else NOT if len(judged) else base.verdict)
         for state in (NOT, FEW, CONDITION, REPRODUCED, REPORTED):
             if state in states:
                 return ClaimVerdict(claim, state, tuple(failing), tuple(helpful))

@@ -81,10 +81,12 @@ def say(claim: str, verdict: str) -> str:
 
 
 def over_seeds(verdicts: list[str], planned: int) -> str:
-    """The verdict of a row from those of its seeds. A network that is trained once only (translation) has its own."""
+    """The verdict of a row from those of its seeds. A network that is trained once only (translation) has its own, and
+    what is only reported needs no number of seeds.
+    """
     judged = [verdict for verdict in verdicts if verdict]
+    if verdicts and not judged:
+        return REPORTED
     if len(verdicts) < min(planned, FEWEST):
         return FEW
-    if not judged:
-        return REPORTED
     return REPRODUCED if judged.count("True") >= REQUIRED * len(judged) else NOT
