@@ -169,7 +169,7 @@ def test_all_conditions_are_listed_whether_they_help_or_not():
     assert set(book.conditions("O2")["run"]) == {helps, hurts}
     said = ledger.told(book, "O2")
     for text in (repr(said), Parsed(said._repr_html_()).text):
-        assert re.match(r"O2\W+reproduced under a condition", text)
+        assert re.search(r"O2\W+reproduced under a condition", text)
         assert "holds under: L2 1e-3 (3 of 3)" in text
         assert "does not under: fed the true words (0 of 3)" in text
 

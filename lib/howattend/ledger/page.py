@@ -18,6 +18,22 @@ from howattend.ledger.verdicts import CONDITION, FEW, NOT, REPORTED, REPRODUCED,
 #: A sign beside each verdict, so that colour is not all that tells them apart; and the class of its colour.
 SIGNS = {REPRODUCED: "●", CONDITION: "◐", NOT: "○", REPORTED: "·", FEW: "·", UNMEASURED: "·"}
 CLASSES = {REPRODUCED: "yes", CONDITION: "partly", NOT: "no", REPORTED: "open", FEW: "open", UNMEASURED: "open"}
+#: What the dots need to be seen, with the page or, in Jupyter, without: _static/book.css has the rest.
+STYLE = """<style>
+.ledger svg { display: block; max-width: 100%; }
+.ledger svg .may { fill: var(--ledger-may, #e5f1f7); }
+.ledger svg .limit { stroke: var(--pst-color-text-muted, #666); }
+.ledger svg :is(.interval, .mean) { stroke: var(--pst-color-text-base, #222); stroke-width: 1.2; fill: none; }
+.ledger svg .seed.yes { fill: var(--ledger-yes, #0072b2); }
+.ledger svg .seed.no { fill: none; stroke: var(--ledger-no, #c0263f); stroke-width: 1.8; }
+.ledger svg .seed.open { fill: var(--pst-color-text-muted, #666); }
+.ledger svg .seed.out { fill: none; stroke: var(--pst-color-text-muted, #666); stroke-width: 1.2; }
+.ledger svg text { fill: var(--pst-color-text-muted, #666); font-size: 10px; }
+.ledger svg .at-limit { font-weight: 700; }
+.ledger-verdict.yes { color: var(--ledger-yes, #0072b2); }
+.ledger-verdict.partly { color: var(--ledger-partly, #2b8cc4); }
+.ledger-verdict.no { color: var(--ledger-no, #c0263f); }
+</style>"""
 _WIDTH, _HEIGHT, _MARGIN = 220, 26, 8  # of a row's axis, in the SVG's own units
 
 
@@ -157,7 +173,7 @@ class Page:
         head = "".join(f'<th scope="col">{name}</th>' for name in ("network", "mean", "seeds", "verdict"))
         table = f'<table class="ledger-table"><thead><tr>{head}</tr></thead>{bodies}</table>'
         script = '<script src="../_static/ledger.js" defer></script>' if self.filters else ""
-        return f'<div class="ledger">{self._form() if self.filters else ""}{table}</div>{script}'
+        return f'{STYLE}<div class="ledger">{self._form() if self.filters else ""}{table}</div>{script}'
 
     def __repr__(self) -> str:
         lines = []

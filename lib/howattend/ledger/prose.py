@@ -9,7 +9,7 @@ from html import escape
 import pandas as pd
 
 from howattend.ledger.names import departures
-from howattend.ledger.page import limits_in_words, seeds_note, verdict_html
+from howattend.ledger.page import STYLE, limits_in_words, seeds_note, verdict_html
 from howattend.ledger.records import ALL_RUNS, Ledger
 from howattend.ledger.verdicts import NOT, REPRODUCED, Over, say
 
@@ -31,7 +31,7 @@ class Told:
                 inner = "".join(f"<li>{escape(line)}</li>" for line in tried)
                 parts.append(f"<li>{escape(found)}{f'<ul>{inner}</ul>' if inner else ''}</li>")
             parts.append("</ul>")
-        return f'<div class="ledger ledger-told">{"".join(parts)}</div>'
+        return f'{STYLE}<div class="ledger ledger-told">{"".join(parts)}</div>'
 
     def __repr__(self) -> str:
         lines = []
