@@ -174,8 +174,8 @@ def test_nothing_is_wrong_at_first(data):
         (lambda: change_rows(seed_7), "seed 7: sweep_runs.csv has no such network"),
         (lambda: change_rows(lambda table: table[~of_claim("O4")(table)]), f"{NAME}.csv lacks O4 of seed 0"),
         (
-            lambda: change_rows(with_value("config_hash", OTHER.hash[:16])),
-            f"rows of another configuration, {OTHER.hash[:12]}; measure anew: .*--only {NAME} --again",
+            lambda: change_rows(with_value("config_hash", OTHER.hash[:8])),
+            f"rows of another configuration, {OTHER.hash[:8]}; measure anew: .*--only {NAME} --again",
         ),
         (
             lambda: change_rows(with_value("value", "0.77", of_claim("O2"))),

@@ -396,10 +396,10 @@ def test_a_damaged_file_of_components_is_told(damage):
 def test_rows_have_short_hashes_in_the_file_and_whole_ones_when_read(data):
     work.do(PLAN, FIRST)
     stored = pd.read_csv(rows.rows_path(TINY.name))
-    assert set(stored["config_hash"]) == {TINY.hash[:16]}
+    assert set(stored["config_hash"]) == {TINY.hash[:8]}
     assert set(sweep.read_rows()["config_hash"]) == {TINY.hash}
     rows.runs_path().unlink()
-    assert set(sweep.read_rows()["config_hash"]) == {TINY.hash[:16]}  # of no recorded network
+    assert set(sweep.read_rows()["config_hash"]) == {TINY.hash[:8]}  # of no recorded network
 
 
 # ---- by which code ---------------------------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ def check(plan: Plan) -> list[str]:
     That a run of the plan has no seed at all is no fault: :func:`~howattend.sweep.overview` shows what is left.
     """
     table, measured = rows.read_runs(), rows.read_rows()
-    found = [*_networks(plan, table), *_seeds(plan, table)]
+    found = [*_networks(plan, table), *_doubled(table)]
     if found:  # which rows and files belong to which network is then unsure
         return found
-    return [*_claims(plan, table, measured), *_files(plan, table), *_shipped(table, measured)]
+    return [*_seeds(plan, table), *_claims(plan, table, measured), *_files(plan, table), *_shipped(table, measured)]
 
 
 def _of(plan: Plan) -> dict[str, tuple[RunConfig, str]]:
@@ -50,11 +50,13 @@ def _networks(plan: Plan, table: pd.DataFrame) -> Iterator[str]:
             yield f"{what}: trained is {row.trained} beside an accuracy of {verdict}; restore it with git checkout"
 
 
-def _seeds(plan: Plan, table: pd.DataFrame) -> Iterator[str]:
-    """Seeds that are recorded twice, and those that are missing beside others."""
-    twice = table[table.duplicated(["run", "seed"])]
-    for row in twice.itertuples():
+def _doubled(table: pd.DataFrame) -> Iterator[str]:
+    for row in table[table.duplicated(["run", "seed"])].itertuples():
         yield f"sweep_runs.csv has {row.run} seed {row.seed} twice: delete one of the lines"
+
+
+def _seeds(plan: Plan, table: pd.DataFrame) -> Iterator[str]:
+    """Seeds that are missing beside others, and those that the plan has not."""
     done = dict(zip(zip(table["config_hash"], table["seed"], strict=True), table["trained"], strict=True))
     for entry in plan.entries:
         chosen, _ = resolve(entry, done)

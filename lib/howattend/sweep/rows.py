@@ -25,8 +25,9 @@ RUN_COLUMNS = {
     "measured_with": str,
 }
 _KEYS = ["claim", "run", "seed"]
-#: Of a configuration's hash: sweep_runs.csv has all 64 digits, and thousands of rows of claims need not repeat them.
-_DIGITS = 16
+#: Of a configuration's hash in rows of claims, of which there are thousands: enough to tell hundreds of configurations
+#: apart. sweep_runs.csv has all 64.
+_DIGITS = 8
 
 
 def runs_path() -> Path:
@@ -50,7 +51,7 @@ def read_runs() -> pd.DataFrame:
 def read_rows(names: Iterable[str] | None = None) -> pd.DataFrame:
     """The claims of all seeds of some runs (None: of all), with the columns of ``claims.COLUMNS``.
 
-    Hashes are those of the recorded networks where a row's, of which 16 digits are stored, begins one of them.
+    Hashes are those of the recorded networks where a row's, of which 8 digits are stored, begins one of them.
     """
     names = [path.stem for path in sorted(rows_path("").parent.glob("*.csv"))] if names is None else list(names)
     kinds = {**dict.fromkeys(claims.COLUMNS, str), "seed": int, "value": float, "accuracy": float}
