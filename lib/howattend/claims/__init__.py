@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from howattend import files, runs
+from howattend import csv_files, files, runs
 from howattend.claims import causal, dynamics, escan, one_to_one, reversed, sort, translation, ved
 from howattend.claims.criteria import CRITERIA, NOT_COMPARABLE, VERDICTS, Criterion, Measurement, is_comparable
 from howattend.tables import Table
@@ -34,7 +34,18 @@ class Planned:
 
 PLAN: tuple[Planned, ...] = tuple(Planned(claim, parts) for module in _MODULES for claim, parts in module.PLAN)
 
-COLUMNS = ("claim", "run", "seed", "quantity", "value", "verdict", "accuracy", "config_hash")
+#: What rows hold. A value is empty where a claim says nothing about a run.
+KINDS = {
+    "claim": csv_files.text(),
+    "run": csv_files.text(),
+    "seed": csv_files.whole(),
+    "quantity": csv_files.text(),
+    "value": csv_files.number(empty=True),
+    "verdict": csv_files.one_of(*VERDICTS),
+    "accuracy": csv_files.number(0, 1),
+    "config_hash": csv_files.hexadecimal(64),
+}
+COLUMNS = tuple(KINDS)
 
 
 def measure(claim: str, parts: Mapping[str, runs.Run]) -> Measurement:
@@ -137,12 +148,16 @@ def write_results(measurements: Iterable[Measurement]) -> Path:
     return path
 
 
-def read_results() -> pd.DataFrame:
-    """The recorded rows."""
+def read_results(*, missing_ok: bool = False) -> pd.DataFrame:
+    """The recorded rows. ValueError where the file is damaged; FileNotFoundError where there is none, or no rows with
+    ``missing_ok``.
+    """
     path = results_path()
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is missing; write it with: python -m howattend claims")
-    return pd.read_csv(path, keep_default_na=False, dtype={"verdict": str}).astype({"value": float, "accuracy": float})
+    if path.exists():
+        return csv_files.read(path, KINDS)
+    if missing_ok:
+        return csv_files.empty(KINDS)
+    raise FileNotFoundError(f"{path} is missing; write it with: python -m howattend claims")
 
 
 def compare(measurements: Iterable[Measurement], tolerance: float = 0.02) -> pd.DataFrame:
@@ -164,7 +179,9 @@ def differences(rows: pd.DataFrame, recorded: pd.DataFrame, tolerance: float = 0
 
 __all__ = [
     "CLAIMS",
+    "COLUMNS",
     "CRITERIA",
+    "KINDS",
     "PLAN",
     "VERDICTS",
     "Criterion",

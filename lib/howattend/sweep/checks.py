@@ -20,7 +20,10 @@ def check(plan: Plan) -> list[str]:
 
     That a run of the plan has no seed at all is no fault: :func:`~howattend.sweep.overview` shows what is left.
     """
-    table, measured = rows.read_runs(), rows.read_rows()
+    try:
+        table, measured = rows.read_runs(), rows.read_rows()
+    except ValueError as error:  # damaged, with the line
+        return [str(error)]
     found = [*_networks(plan, table), *_doubled(table)]
     if found:  # which rows and files belong to which network is then unsure
         return found
@@ -78,14 +81,14 @@ def _claims(plan: Plan, table: pd.DataFrame, measured: pd.DataFrame) -> Iterator
         if (row.run, row.seed) not in hashes:
             yield f"{what}: sweep_runs.csv has no such network; delete these rows, or: {_SWEEP} {row.run}"
         elif hashes[row.run, row.seed] != row.config_hash:
-            yield f"{what}: rows of another configuration, {row.config_hash[:12]}; measure anew: {_again(row.run)}"
+            yield f"{what}: rows of another configuration, {row.config_hash[:12]}; {_again(plan, row)}"
     for row in measured[measured.duplicated(["claim", "run", "seed", "quantity"])].itertuples():
-        yield f"sweep/{row.run}.csv has {row.claim} of seed {row.seed}, {row.quantity!r}, twice: {_again(row.run)}"
+        yield f"sweep/{row.run}.csv has {row.claim} of seed {row.seed}, {row.quantity!r}, twice; {_again(plan, row)}"
     for seed in sorted(set(table["seed"])):
         due = [(row.parts["run"], row.claim) for row in work.due(plan, seed)]
         for name in dict.fromkeys(name for name, _ in due):
             missing = ", ".join(claim for of, claim in due if of == name)
-            yield f"sweep/{name}.csv lacks {missing} of seed {seed}: {_SWEEP} {name}"
+            yield f"sweep/{name}.csv lacks {missing} of seed {seed}; restore it with git checkout, or: {_SWEEP} {name}"
 
 
 def _files(plan: Plan, table: pd.DataFrame) -> Iterator[str]:
@@ -99,14 +102,14 @@ def _files(plan: Plan, table: pd.DataFrame) -> Iterator[str]:
         try:
             found = components.load(row.run, row.seed)
         except FileNotFoundError:
-            yield f"{what} is missing: restore it with git checkout, or {_again(row.run)}"
+            yield f"{what} is missing; {_again(plan, row)}"
         except ValueError as error:
             yield str(error)
         else:
             if (found.run, found.seed, found.config_hash) != (row.run, row.seed, row.config_hash):
-                yield f"{what} is of {found.run} seed {found.seed}, {found.config_hash[:12]}: {_again(row.run)}"
+                yield f"{what} is of {found.run} seed {found.seed}, {found.config_hash[:12]}; {_again(plan, row)}"
             elif found.weights_sha256 != row.weights_sha256:
-                yield f"{what} is of other weights than sweep_runs.csv says: {_again(row.run)}"
+                yield f"{what} is of other weights than sweep_runs.csv says; {_again(plan, row)}"
 
 
 def _shipped(table: pd.DataFrame, measured: pd.DataFrame) -> Iterator[str]:
@@ -116,17 +119,29 @@ def _shipped(table: pd.DataFrame, measured: pd.DataFrame) -> Iterator[str]:
     here = [row for row in table.itertuples() if seeds.get((row.run, row.seed)) == row.config_hash]
     for row in here:
         if weights_hash(runs.load(row.run)) != row.weights_sha256:
-            yield f"sweep_runs.csv, {row.run} seed {row.seed} is not of the shipped weights: {_SWEEP} {row.run}"
+            what = f"sweep_runs.csv, {row.run} seed {row.seed}"
+            yield f"{what} is not of the shipped weights; delete this line, then: {_SWEEP} {row.run}"
     of_shipped = pd.MultiIndex.from_tuples([(row.run, row.seed) for row in here], names=["run", "seed"])
     mine = measured[pd.MultiIndex.from_frame(measured[["run", "seed"]]).isin(of_shipped)]
-    ledger, keys = claims.read_results(), ["claim", "run", "seed"]
+    if not len(mine):
+        return
+    try:
+        ledger, keys = claims.read_results(), ["claim", "run", "seed"]
+    except (FileNotFoundError, ValueError) as error:
+        yield str(error)
+        return
     both = ledger[pd.MultiIndex.from_frame(ledger[keys]).isin(pd.MultiIndex.from_frame(mine[keys]))]
     for row in claims.differences(both, mine).itertuples():
         yield (
             f"{row.claim} of {row.run}, {row.quantity!r}: claims.csv has {row.value:.6g} {row.verdict}, the sweep "
-            f"{row.value_recorded:.6g} {row.verdict_recorded}; python -m howattend claims, or {_again(row.run)}"
+            f"{row.value_recorded:.6g} {row.verdict_recorded}; python -m howattend claims, or "
+            f"{_SWEEP} {row.run} --again"
         )
 
 
-def _again(name: str) -> str:
-    return f"{_SWEEP} {name} --again"
+def _again(plan: Plan, row: tuple) -> str:
+    """How to record a network's rows and components anew: without its weights it has to be trained again."""
+    config = work.chosen(plan).get((row.run, row.seed))
+    if config is not None and work.has_weights(config, row.seed):
+        return f"restore it with git checkout, or measure anew: {_SWEEP} {row.run} --again"
+    return f"restore it with git checkout; {work.not_here(row.run, row.seed)}"

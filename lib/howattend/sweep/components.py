@@ -11,10 +11,9 @@ npz.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
-import lzma
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,15 +23,16 @@ import numpy as np
 import torch
 
 from howattend import alignment, files, measured
+from howattend._validation import require_count
 from howattend.analysis import Run, array
 from howattend.measured.passes import weights_hash
 from howattend.measured.results import ALL
+from howattend.sweep.plan import meant
 from howattend.tasks import EOS, Batch, Translation
 
 _FORMAT = 2
 _PLAIN = ("run", "seed", "config_hash", "weights_sha256", "accuracy")
 _MEMBER = "content.npy"
-_DAMAGE = (ValueError, KeyError, TypeError, EOFError, OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 _NOTHING = 1e-7  # a length or loss that is 0 up to rounding
 _NONE = -(2**15)  # no number: NaN, or the logarithm of 0
 
@@ -72,7 +72,12 @@ class Stored:
         return self.gram[np.ix_(self._places(rows), self._places(columns))]
 
     def coordinates(self, *blocks: str, count: int = 2) -> np.ndarray:
-        """Vectors of some blocks on their joint principal components [vectors, count], up to the signs of the axes."""
+        """Vectors of some blocks, one or more, on their joint principal components [vectors, count], up to the signs of
+        the axes.
+        """
+        if not blocks:
+            raise ValueError(f"blocks must be one or more of {', '.join(self.blocks)}, got none")
+        require_count(count, "count")
         places = [place for block in blocks for place in self._places(block)]
         some = self.gram[np.ix_(places, places)].astype(np.float64)
         centring = np.eye(len(places)) - 1 / len(places)
@@ -211,20 +216,32 @@ def _terms(run: Run) -> tuple[np.ndarray, np.ndarray]:
     return sums / np.maximum(counts, 1)[:, None, None], counts
 
 
+class _DamageError(ValueError):
+    """What is wrong with a file, in words for the user."""
+
+
 def load(name: str, seed: int) -> Stored:
     """What is kept of one network; ValueError where the file is damaged, FileNotFoundError where there is none."""
     place = path(name, seed)
     if not place.exists():
-        raise FileNotFoundError(f"{place} is missing; restore it with git checkout, or: python -m howattend sweep")
+        kept = [other.stem.rpartition("-seed") for other in sorted(place.parent.glob("*-seed*.npz"))]
+        seeds = [of_seed for of, _, of_seed in kept if of == name]
+        there = f"kept are its seeds {', '.join(seeds)}; " if seeds else meant(name, {of for of, *_ in kept})
+        raise FileNotFoundError(
+            f"{place} is missing; {there}restore it with git checkout, or see which networks there are: "
+            "python -m howattend sweep --list"
+        )
+    stream = io.BytesIO(place.read_bytes())
     try:
-        with place.open("rb") as stream, np.load(stream, allow_pickle=False) as content:
+        with np.load(stream, allow_pickle=False) as content:
             text, packed = content[_MEMBER.removesuffix(".npy")].tobytes().split(b"\n", 1)
         plain = json.loads(text)
         if plain.pop("format") != _FORMAT:
-            raise ValueError("it is of another version of this library")
+            raise _DamageError("it is of another version of this library")
         return _unpacked(plain, np.frombuffer(packed, np.uint8).reshape(2, -1).T.copy().view("<i2").ravel())
-    except _DAMAGE as error:
-        raise ValueError(f"{place} is damaged ({error}); restore it with git checkout") from None
+    except Exception as error:  # whatever the bytes of another file lead to
+        reason = error if isinstance(error, _DamageError) else "it is no whole file of the sweep"
+        raise ValueError(f"{place} is damaged ({reason}); restore it with git checkout") from None
 
 
 def _unpacked(plain: Mapping, whole: np.ndarray) -> Stored:
@@ -236,7 +253,7 @@ def _unpacked(plain: Mapping, whole: np.ndarray) -> Stored:
     size, steps, entries = sum(map(len, blocks.values())), plain["steps"], plain["log"]
     sizes = (size, size * (size - 1) // 2, 27 * steps, steps, entries, entries, entries, 18 * entries)
     if sum(sizes) != len(values):
-        raise ValueError(f"it has {len(values)} numbers and not {sum(sizes)}")
+        raise _DamageError(f"it has {len(values)} numbers and not {sum(sizes)}")
     parts = np.split(values, np.cumsum(sizes)[:-1])
     lengths, cosines, terms, counts, log_steps, losses, accuracies, shares = parts
     lengths = np.nan_to_num(np.exp(lengths * _LOG_LENGTH))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
+import numbers
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing import connection, get_context
+from pathlib import Path
 
 import pandas as pd
 import torch
@@ -19,9 +22,10 @@ from tqdm import tqdm
 
 from howattend import files
 from howattend._progress import bar_options
+from howattend._validation import require_count
 from howattend.runs import RunConfig
+from howattend.sweep import components, rows, work
 from howattend.sweep import plan as plans
-from howattend.sweep import rows, work
 from howattend.sweep.plan import Job, Plan
 
 Say = Callable[[str], None]
@@ -52,14 +56,15 @@ def run(
         plan: of :func:`~howattend.sweep.full_plan`, or a part of it.
         workers: processes; None: one a core.
         minutes: stop after so long, as with Ctrl-C but without the exception.
-        again: measure the claims of finished networks anew, from the weights that are at hand.
+        again: measure the claims of finished networks anew, from the weights that are at hand, and train nothing;
+            networks without weights here are named and left as they are.
         say: called with each line of progress; None prints.
+
+    Raises OSError where a folder cannot be written to, before anything is trained.
     """
-    workers = os.cpu_count() or 1 if workers is None else workers
-    if workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
-    if minutes is not None and not minutes > 0:
-        raise ValueError(f"minutes must be greater than 0, got {minutes}")
+    workers = os.cpu_count() or 1 if workers is None else require_count(workers, "workers")
+    if minutes is not None and not (isinstance(minutes, numbers.Real) and minutes > 0):
+        raise ValueError(f"minutes must be a number greater than 0, got {minutes!r}")
     with _alone():
         sweep = _Sweep(plan, again, say or _print)
         until = math.inf if minutes is None else time.monotonic() + 60 * minutes
@@ -325,7 +330,9 @@ def _alone() -> Iterator[None]:
     The system lets go of it when the process ends, however it ends; file locks that a killed sweep left are removed.
     """
     path = files.cache_folder() / "sweep" / "running"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _try(path.parent, "HOWATTEND_CACHE")
+    for place in (rows.runs_path(), rows.rows_path(""), components.path("", 0)):
+        _try(place.parent, "HOWATTEND_DATA")
     with path.open("w") as stream:
         try:
             import fcntl
@@ -338,3 +345,15 @@ def _alone() -> Iterator[None]:
         for lock in (rows.runs_path().with_name("sweep_runs.csv.lock"), *rows.rows_path("").parent.glob("*.lock")):
             lock.unlink(missing_ok=True)
         yield
+
+
+def _try(folder: Path, variable: str) -> None:
+    """OSError, with what to do, where a folder cannot be made or written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"{folder} cannot be written to ({error.strerror}); make room there, or set {variable} to another folder"
+        ) from None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from howattend import runs
-from howattend._validation import unknown
+from howattend.models.config import ARCHITECTURES, CELLS
 from howattend.runs import RunConfig
 from howattend.tasks import Translation
 
@@ -25,6 +27,7 @@ REPEATED = "one_to_one-ao-gru-steps1250"
 
 #: What departs from the defaults, in the order in which a name has it (design: run names).
 _DEPARTURES = re.compile(r"-(words\d+|varied|and\d+|n\d+|scaled_dot|teacher|constant|l2_\de-\d|warmup\d+|steps\d+)")
+_KNOWN = "words8, varied, and30, n96, scaled_dot, teacher, constant, l2_1e-3, warmup0, steps2500 (numbers are yours)"
 _ORDER = ("words", "varied", "and", "n", "scaled_dot", "teacher", "constant", "l2_", "warmup", "steps")
 
 
@@ -39,16 +42,26 @@ class Name:
 
     @classmethod
     def of(cls, name: str) -> Name:
-        """The parts of a name. ValueError where it has not this form."""
+        """The parts of a name. ValueError where it has not this form.
+
+        The task may be one of your own; the sweep finds by the name which claims apply, and to what they compare.
+        """
         task, architecture, cell, *_ = [*name.split("-", 3), "", ""]
         rest = name.removeprefix(f"{task}-{architecture}-{cell}")
         departures = tuple(_DEPARTURES.findall(rest))
-        if not cell or "".join(f"-{departure}" for departure in departures) != rest:
-            raise ValueError(f"a run's name is task-architecture-cell and known departures, got {name!r}")
+        known = bool(task) and architecture.upper() in ARCHITECTURES and architecture.islower() and cell in CELLS
+        if not known or "".join(f"-{departure}" for departure in departures) != rest:
+            raise ValueError(
+                f"a run's name is task-architecture-cell and known departures, such as one_to_one-aed-gru-l2_1e-5, got "
+                f"{name!r}; architectures are {', '.join(ARCHITECTURES).lower()}, cells {', '.join(CELLS)}, "
+                f"departures {_KNOWN}"
+            )
         return cls(task, architecture, cell, departures)
 
     def with_departures(self, *more: str) -> Name:
-        """The same with further departures, each once and in their order."""
+        """The same with further departures, each once and in their order; ValueError for one that there is not."""
+        if unknown := [part for part in more if not _DEPARTURES.fullmatch(f"-{part}")]:
+            raise ValueError(f"a departure must be like one of {_KNOWN}, got {unknown[0]!r}")
         every = dict.fromkeys((*self.departures, *more))
         kinds = {name: next(i for i, kind in enumerate(_ORDER) if name.startswith(kind)) for name in every}
         return replace(self, departures=tuple(sorted(every, key=kinds.__getitem__)))
@@ -69,6 +82,12 @@ class Entry:
     candidates: tuple[RunConfig, ...]
     seeds: tuple[int, ...]
     unattended: bool = True  # False: trained only where it is named
+
+    def __post_init__(self) -> None:
+        if not self.candidates or not self.seeds:
+            raise ValueError(f"an entry must have a configuration and a seed, got {self.candidates} and {self.seeds}")
+        if len(names := {config.name for config in self.candidates}) > 1:
+            raise ValueError(f"an entry's candidates must have one name, got {', '.join(sorted(names))}")
 
     @property
     def name(self) -> str:
@@ -95,6 +114,13 @@ class Plan:
     entries: tuple[Entry, ...]
     named: frozenset[str] | None = None  # None: all that may run unattended
 
+    def __post_init__(self) -> None:
+        """ValueError where a name is not of the sweep's form, or there twice: rows could not be told apart."""
+        for name, number in Counter(entry.name for entry in self.entries).items():
+            Name.of(name)
+            if number > 1:
+                raise ValueError(f"names of a plan's entries must differ, got {name} {number} times")
+
     @cached_property
     def by_name(self) -> dict[str, Entry]:
         return {entry.name: entry for entry in self.entries}
@@ -107,19 +133,31 @@ class Plan:
         )
 
 
-def matching(plan: Plan, patterns: Iterable[str] | None) -> Plan:
+def matching(plan: Plan, patterns: str | Iterable[str] | None) -> Plan:
     """The plan with those entries to be trained whose names match one of the patterns (``*`` stands for anything);
-    without patterns the plan itself. ValueError where a pattern matches none.
+    with None the plan itself. ValueError where there is no pattern, or one matches none.
     """
     if patterns is None:
         return plan
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    if not patterns:
+        raise ValueError("patterns must be names of runs, one or more, or None for all, got none")
     chosen: set[str] = set()
     for pattern in patterns:
         found = fnmatch.filter(plan.by_name, pattern)
         if not found:
-            raise ValueError(unknown("sweep run", pattern, plan.by_name))
+            raise ValueError(
+                f"unknown sweep run {pattern!r}; {meant(pattern, plan.by_name)}all are shown by: "
+                "python -m howattend sweep --list"
+            )
         chosen.update(found)
     return replace(plan, named=frozenset(chosen))
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A question for a message: which of the known names, if any, are like this one."""
+    near = difflib.get_close_matches(name.strip("*"), list(known), n=3, cutoff=0.7)
+    return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def resolve(entry: Entry, trained: dict[tuple[str, int], bool]) -> tuple[RunConfig | None, RunConfig | None]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from howattend import claims, files
+from howattend import claims, csv_files, files
 from howattend.claims import Measurement
 
 #: One row a trained network. ``seconds`` are those of the processor, one thread, evaluation included (``clock`` is
@@ -18,16 +19,26 @@ from howattend.claims import Measurement
 #: backward, times the steps. ``measured_with`` is the :func:`~howattend.sweep.digest.measuring_digest` of the oldest
 #: measurement among the network's rows.
 RUN_COLUMNS = {
-    **dict.fromkeys(("run", "task", "architecture", "cell", "attention", "decoder_input"), str),
-    **{"l2": float, "steps": int, "seed": int, "accuracy": float, "bar": float, "trained": bool},
-    **{"seconds": float, "clock": str, "flops": float, "parameters": int},
-    **dict.fromkeys(("python", "torch", "numpy", "howattend", "config_hash", "weights_sha256"), str),
-    "measured_with": str,
+    **dict.fromkeys(("run", "task", "architecture", "cell", "attention", "decoder_input"), csv_files.text()),
+    "l2": csv_files.number(0),
+    "steps": csv_files.whole(1),
+    "seed": csv_files.whole(),
+    "accuracy": csv_files.number(0, 1, empty=True),  # of a training that diverged
+    "bar": csv_files.number(0),
+    "trained": csv_files.truth(),
+    "seconds": csv_files.number(0),
+    "clock": csv_files.one_of("core", "wall"),
+    "flops": csv_files.number(0),
+    "parameters": csv_files.whole(1),
+    **dict.fromkeys(("python", "torch", "numpy", "howattend"), csv_files.text()),
+    **dict.fromkeys(("config_hash", "weights_sha256"), csv_files.hexadecimal(64)),
+    "measured_with": csv_files.hexadecimal(12, empty=True),
 }
 _KEYS = ["claim", "run", "seed"]
 #: Of a configuration's hash in rows of claims, of which there are thousands: enough to tell hundreds of configurations
 #: apart. sweep_runs.csv has all 64.
 _DIGITS = 8
+_CLAIM_COLUMNS = {**claims.KINDS, "config_hash": csv_files.hexadecimal(_DIGITS)}
 
 
 def runs_path() -> Path:
@@ -43,9 +54,12 @@ def rows_path(name: str) -> Path:
 def read_runs() -> pd.DataFrame:
     """Every recorded network, with the columns of :data:`RUN_COLUMNS`; no rows where nothing is recorded yet."""
     path = runs_path()
-    if not path.exists():
-        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in RUN_COLUMNS.items()})
-    return _read(path, RUN_COLUMNS)
+    return csv_files.read(path, RUN_COLUMNS, _contradiction) if path.exists() else csv_files.empty(RUN_COLUMNS)
+
+
+def _contradiction(row: Mapping[str, object]) -> str | None:
+    diverged = math.isnan(row["accuracy"])
+    return "trained is True without an accuracy" if row["trained"] and diverged else None
 
 
 def read_rows(names: Iterable[str] | None = None) -> pd.DataFrame:
@@ -54,28 +68,12 @@ def read_rows(names: Iterable[str] | None = None) -> pd.DataFrame:
     Hashes are those of the recorded networks where a row's, of which 8 digits are stored, begins one of them.
     """
     names = [path.stem for path in sorted(rows_path("").parent.glob("*.csv"))] if names is None else list(names)
-    kinds = {**dict.fromkeys(claims.COLUMNS, str), "seed": int, "value": float, "accuracy": float}
-    tables = [_read(rows_path(name), kinds) for name in names if rows_path(name).exists()]
+    tables = [csv_files.read(rows_path(name), _CLAIM_COLUMNS) for name in names if rows_path(name).exists()]
     if not tables:
-        return pd.DataFrame(columns=list(claims.COLUMNS))
+        return csv_files.empty(_CLAIM_COLUMNS)
     table, known = pd.concat(tables, ignore_index=True), read_runs()["config_hash"]
     whole = dict(zip(known.str[:_DIGITS], known, strict=True))
     return table.assign(config_hash=[whole.get(digits[:_DIGITS], digits) for digits in table["config_hash"]])
-
-
-def _read(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
-    try:
-        rows = pd.read_csv(
-            path,
-            keep_default_na=False,
-            na_values={"value": [""], "accuracy": [""]},
-            dtype={name: kind for name, kind in kinds.items() if kind is str},
-        )
-        if missing := [name for name in kinds if name not in rows]:
-            raise ValueError(f"it has no {', '.join(missing)}")
-        return rows[list(kinds)].astype(dict(kinds))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged ({error}); restore it with git checkout") from None
 
 
 def record_run(row: Mapping[str, object]) -> None:

@@ -45,6 +45,14 @@ def has_weights(config: RunConfig, seed: int) -> bool:
     return is_shipped(config, seed) or weights_path(config, seed).exists()
 
 
+def not_here(name: str, seed: int) -> str:
+    """What to say of a network without weights, of which rows may be recorded."""
+    return (
+        f"weights of {name} seed {seed} are not here; they stay on the machine that trained them; to train it anew "
+        f"delete its line in sweep_runs.csv, then: python -m howattend sweep --only {name}"
+    )
+
+
 def load(config: RunConfig, seed: int) -> tuple[Run, list[dict]]:
     """A trained network, shipped or of the sweep, and the log of its training.
 
@@ -56,13 +64,10 @@ def load(config: RunConfig, seed: int) -> tuple[Run, list[dict]]:
         return Run(config, runs.load(config.name), seed), json.loads(files.load_tensors(path)[1]["log"])
     path = weights_path(config, seed)
     if not path.exists():
-        raise FileNotFoundError(
-            f"{path} is missing: weights of the sweep stay on the machine that trained them; train it again with: "
-            f"python -m howattend sweep --only {config.name}"
-        )
+        raise FileNotFoundError(f"{path} is missing: {not_here(config.name, seed)}")
     tensors, metadata = files.load_tensors(path)
     if (metadata.get("config_hash"), metadata.get("seed")) != (config.hash, str(seed)):
-        raise ValueError(f"{path} is of another configuration or seed; delete it, and it is trained again")
+        raise ValueError(f"{path} is of another configuration or seed; delete it; {not_here(config.name, seed)}")
     model = config.new_model(seed)
     model.load_state_dict(tensors)
     kind = _Translating if isinstance(config.task, Translation) else Run
@@ -88,10 +93,12 @@ class _Translating(Run):
 def do(plan: Plan, job: Job, progress: Progress = lambda step: None, *, again: bool = False) -> str:
     """Train a network unless it is at hand, record it, and measure every claim that this makes possible.
 
-    Interrupted at any point, the same call goes on. ``again``: measure what is recorded already, too. Returns what
-    happened, in a line.
+    Interrupted at any point, the same call goes on. ``again``: measure what is recorded already, too, and train
+    nothing: what has no weights here is left as it is. Returns what happened, in a line.
     """
     entry, config, seed = plan.by_name[job.entry], job.config, job.seed
+    if again and not has_weights(config, seed):
+        return f"left as it is: {not_here(entry.name, seed)}"
     table = rows.read_runs()
     recorded = table[(table["config_hash"] == config.hash) & (table["seed"] == seed)]
     if len(recorded) and has_weights(config, seed):
@@ -104,7 +111,8 @@ def do(plan: Plan, job: Job, progress: Progress = lambda step: None, *, again: b
         said += f", below its bar of {config.accuracy_bar:.1%}: did not train"
     if recorded_name(job, entry, reached) != entry.name:
         return said
-    count = measure_due(plan, seed, config.name, again=again)
+    # A network whose line was deleted may have rows still, of other weights.
+    count = measure_due(plan, seed, config.name, again=again or not len(recorded))
     return f"{said}; {count} claims measured"
 
 
