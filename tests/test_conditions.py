@@ -1,5 +1,7 @@
 """The chapter on conditions: what it reads from recorded rows and stored products, on planted ones."""
 
+import dataclasses
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -61,11 +63,23 @@ def test_seeds_that_count_and_seeds_that_do_not_are_apart(book):
 
 def test_the_table_counts_seeds_and_says_what_is_missing(book):
     table = conditions.verdicts(book, {"AO": COLUMNS}, ["O12", "O9"])
-    assert table.columns == ("claim", "1e-4", "1e-3", "1e-2")
-    assert table.sections == {"AO": [("O12", "–", "yes\xa03/3", "no\xa00/3")]}
+    assert table.columns == ("claim", "1e-3", "1e-2")  # nothing is known of 1e-4
+    assert table.sections == {"AO": [("O12", "yes\xa03/3", "no\xa00/3")]}
     assert table.marks == {"yes\xa03/3": "verdict-yes", "no\xa00/3": "verdict-no"}
     few = book_of(o12(BASE, [0.2, 0.1], left_out=[0.3, 0.3, 0.3]))
-    assert conditions.verdicts(few, {"AO": COLUMNS}, ["O12"]).sections["AO"][0][3] == "(2/2)"
+    assert conditions.verdicts(few, {"AO": COLUMNS}, ["O12"]).sections["AO"] == [("O12", "(2/2)")]
+
+
+def test_not_yet_is_what_is_planned_and_not_what_is_not_asked(book):
+    twice = {"AO": {"weak": WEAK}, "other": {"weak": WEAKER, "base": BASE}, "none": {"weak": "", "base": BASE}}
+    table = conditions.verdicts(book, twice, ["O12"])
+    no, yes = "no\xa00/3", "yes\xa03/3"
+    assert table.sections == {"AO": [("O12", yes, "")], "other": [("O12", "not yet", no)], "none": [("O12", "", no)]}
+    some = {"AO": {"1e-4": WEAKER, "none": "", "1e-2": BASE}, "VED": {"none": ""}}
+    assert conditions.untrained(book, some) == ["AO: not yet trained by the sweep: 1e-4; 1e-2"]  # no network is recorded
+    networks = pd.DataFrame({"run": [BASE], "trained": [False]})
+    known = dataclasses.replace(book, networks=networks)
+    assert conditions.untrained(known, some) == ["AO: not yet trained by the sweep: 1e-4"]
 
 
 def test_claims_that_turn_are_told_and_others_are_not(book):
@@ -146,6 +160,9 @@ def test_a_state_readout_against_the_fed_word_explains_the_angle(blocks):
     assert found.state_fed == pytest.approx(-1, abs=1e-5)
     assert found.fed_own == pytest.approx(-0.5 / np.sqrt(1.25), abs=1e-5)
     assert found.state_place == pytest.approx(0, abs=1e-5)
+    assert found.fed_inside == pytest.approx(0.25 / 1.25, abs=1e-5)
+    assert found.by_fed == pytest.approx(found.between)  # all of it is by way of the fed word
+    assert found.by_place == pytest.approx(0, abs=1e-5)
     assert found.outside == pytest.approx(0, abs=1e-5)
 
 
@@ -154,12 +171,15 @@ def test_an_angle_of_another_origin_is_left_outside(blocks):
     blocks["decoder input"] = np.eye(10)[4:7]
     found = recorded.readouts(stored(blocks), (3, 4, 5), steps=2)
     assert found.between == found.outside == pytest.approx(np.sqrt(0.5), abs=1e-5)
+    assert (found.by_fed, found.fed_inside) == pytest.approx((0, 0), abs=1e-5)
 
 
 def test_a_readout_along_the_place_is_told(blocks):
     blocks["state readout"] = np.repeat(np.eye(10)[3:4], 3, 0) + 0.1 * blocks["encoder input"]
     found = recorded.readouts(stored(blocks), (3, 4, 5), steps=2)
     assert found.state_place == pytest.approx(1, abs=0.01)
+    blocks["context readout"] = blocks["encoder input"] + np.eye(10)[3]
+    assert recorded.readouts(stored(blocks), (3, 4, 5), steps=2).by_place == pytest.approx(np.sqrt(0.5), abs=0.01)
 
 
 def test_learned_attention_has_no_such_angles(blocks):

@@ -16,11 +16,19 @@ from howattend.claims import PLAN, format_quantity
 from howattend.claims.criteria import NOT_COMPARABLE
 from howattend.ledger import FEW, NOT, REPRODUCED, Ledger, LedgerError, limits
 from howattend.recorded import Course
+from howattend.sweep import full_plan
 from howattend.sweep.components import Stored
 from howattend.tables import Table
 
 #: What a panel's axis spans at least, so that a spread of no account does not fill it.
 LEAST_SPAN = 0.05
+#: What belongs to no architecture: dark enough for a dot without a face.
+GREY = "#444444"
+#: What the cells of :func:`verdicts` say.
+KEY = """\
+yes 4/5   reproduced: holds on 4 of 5 trained seeds    no 1/5   not reproduced: on 1 of 5
+(1/2)     too few trained seeds for a verdict           0.88     the mean of what is only reported
+not yet   planned, not trained                          empty    not asked or not measured there"""
 #: The colours of the architectures, as in the other chapters.
 COLOURS = {"AED": plots.WORDS[0], "AO": plots.WORDS[1], "VED": plots.WORDS[3]}
 
@@ -64,26 +72,46 @@ def seeds(book: Ledger, claim: str, run: str, quantity: str | None = None) -> Se
 
 
 def verdicts(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: Iterable[str]) -> Table:
-    """Claims against a condition: the verdict, and on how many of the trained seeds each holds, as in "yes 4/5"; in
-    brackets where too few have trained for a verdict.
+    """Claims against a condition: the verdict, and on how many of the trained seeds each holds; :data:`KEY` explains.
+    Columns in which nothing is recorded are left out; :func:`untrained` names their runs.
 
     Args:
         book: the ledger.
         sections: by heading, the run of each column.
         claims: the rows; in each section those that any of its runs has.
     """
-    columns = list(dict.fromkeys(column for runs in sections.values() for column in runs))
-    content: dict[str, list[tuple[str, ...]]] = {}
+    claims, names = list(claims), dict.fromkeys(column for runs in sections.values() for column in runs)
     marks: dict[str, str] = {}
-    for heading, runs in sections.items():
-        rows = []
-        for claim in claims:
-            cells = [_cell(book, claim, runs.get(column, ""), marks) for column in columns]
-            if any(cells):
-                rows.append((claim, *(cell or "–" for cell in cells)))
-        if rows:
-            content[heading] = rows
+    found = {
+        heading: {claim: {name: _cell(book, claim, runs.get(name, ""), marks) for name in names} for claim in claims}
+        for heading, runs in sections.items()
+    }
+    columns = [name for name in names if any(row[name] for rows in found.values() for row in rows.values())]
+    content: dict[str, list[tuple[str, ...]]] = {}
+    for heading, rows in found.items():
+        ahead = {name: "not yet" if _planned(book, sections[heading].get(name, "")) else "" for name in columns}
+        kept = [
+            (claim, *(row[name] or ahead[name] for name in columns)) for claim, row in rows.items() if any(row.values())
+        ]
+        if kept:
+            content[heading] = kept
     return Table(("claim", *columns), content, marks)
+
+
+def untrained(book: Ledger, sections: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The columns of each section whose run the sweep has planned and not yet trained, a line a section."""
+    lines = []
+    for heading, runs in sections.items():
+        names = [" ".join(column.split()) for column, run in runs.items() if _planned(book, run)]
+        if names:
+            lines.append(f"{heading}: not yet trained by the sweep: {'; '.join(names)}")
+    return lines
+
+
+def _planned(book: Ledger, run: str) -> bool:
+    """Whether the sweep has a run ahead of it: planned, and not one network recorded."""
+    entry = full_plan().by_name.get(run)
+    return entry is not None and entry.unattended and not (book.networks["run"] == run).any()
 
 
 def turns(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: Iterable[str]) -> list[str]:
@@ -180,7 +208,7 @@ def strip(
                 ends = x - 0.42 * width, x + 0.42 * width
                 ax.hlines(mean, *ends, color=colour, linewidth=4 if thick else 1.6, alpha=0.5 if thick else 1)
             elif not found.left_out:
-                ax.text(x, 0.03, "not yet", rotation=90, ha="center", va="bottom", fontsize=8, color=plots.SPECIAL,
+                ax.text(x, 0.03, "not yet", rotation=90, ha="center", va="bottom", fontsize=8, color=GREY,
                         transform=ax.get_xaxis_transform())  # fmt: skip
         for span in dict.fromkeys((found.at_least, found.at_most) for found in each.values() if found.values):
             if not any(np.allclose(span, other, rtol=0.02, equal_nan=True) for other in spans):
@@ -226,10 +254,10 @@ def _limits(ax: Axes, spans: Mapping[tuple[float, float], str]) -> None:
 def strip_legend(figure: Figure, names: Iterable[str], *, recipe: bool = True) -> None:
     """The marks of :func:`strip`, below a figure."""
     marks = [Line2D([], [], marker="o", linestyle="", color=COLOURS[name], label=f"{name}, a seed") for name in names]
-    marks.append(Line2D([], [], marker="o", linestyle="", markerfacecolor="white", markeredgecolor=plots.SPECIAL,
+    marks.append(Line2D([], [], marker="o", linestyle="", markerfacecolor="white", markeredgecolor=GREY,
                         label="did not train"))  # fmt: skip
     if recipe:
-        marks.append(Line2D([], [], color=plots.SPECIAL, alpha=0.5, linewidth=4, label="mean, recipe"))
+        marks.append(Line2D([], [], color=GREY, alpha=0.5, linewidth=4, label="mean, recipe"))
     marks.append(Line2D([], [], color=plots.READOUT, linestyle="--", label="limit"))
     figure.legend(handles=marks, loc="outside lower center", ncols=len(marks), columnspacing=1.0, handletextpad=0.3)
 
@@ -254,9 +282,7 @@ def accuracy_panel(ax: Axes, networks: Sequence[Stored], bar: float, *, title: s
         colour = plots.WORDS[0] if each.accuracy >= bar else plots.WORDS[1]
         ax.plot(each.log[:, 0], each.log[:, 2], color=colour, linewidth=1.4, alpha=0.85)
     reached = sum(each.accuracy >= bar for each in networks)
-    said = f"{reached} of {len(networks)} reach {bar:.1%}" if networks else "not yet trained"
-    if not networks:
-        ax.set_xticks([])
+    said = f"{reached} of {len(networks)} reach {bar:.1%}"
     ax.text(0.97, 0.05, said, ha="right", va="bottom", fontsize=9.5, transform=ax.transAxes)
     ax.axhline(bar, color=plots.READOUT, linestyle="--", linewidth=1)
     ax.set_ylim(0, 1.05)
@@ -270,9 +296,6 @@ def course_panel(ax: Axes, courses: Sequence[Course], *, title: str = "") -> Non
         for name, (_, colour, style) in PARTS.items():
             ax.plot(each.steps, getattr(each, name), style, color=colour, linewidth=1.3, alpha=0.85)
         ax.plot(each.steps, each.accuracy, ":", color="#333333", linewidth=1.3)
-    if not courses:
-        ax.text(0.5, 0.5, "not yet trained", ha="center", va="center", transform=ax.transAxes, color=plots.SPECIAL)
-        ax.set_xticks([])
     ax.axhline(0, color="#333333", linewidth=0.6)
     ax.set_ylim(-0.35, 1.2)
     ax.set_title(title)

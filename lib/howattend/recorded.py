@@ -21,6 +21,9 @@ class Readouts:
     state_fed: float  # of its state readout with χ^D of the word itself, as when it was fed last
     fed_own: float  # of that χ^D with χ^E of the same word
     state_place: float  # of its state readout with the mean of μ^D, the same at every step
+    fed_inside: float  # the part of the squared length of that χ^D that lies in the span of all χ^E
+    by_fed: float  # what ``between`` has by way of χ^D: state_fed times the cosine of the context readout with it
+    by_place: float  # the same by way of the mean of μ^D
     outside: float  # what of the absolute value of ``between`` is left without the span of all χ^D and the mean of μ^D
 
 
@@ -48,18 +51,26 @@ def readouts(stored: Stored, words: Sequence[int], steps: int) -> Readouts:
     context, state = picks["context readout"], picks["state readout"]
     matched = cosines(context, picks["encoder input"])
     between = np.diag(cosines(context, state))
-    span = np.concatenate([picks["decoder input"], place])
-    inner = np.linalg.pinv(span @ gram @ span.T, rcond=1e-5, hermitian=True)
-    inside = np.diag(context @ gram @ span.T @ inner @ span @ gram @ state.T) / (lengths(context) * lengths(state))
+    fed, read = picks["decoder input"], picks["encoder input"]
+    state_fed, state_place = np.diag(cosines(state, fed)), cosines(state, place)[:, 0]
+
+    def within(one: np.ndarray, other: np.ndarray, span: np.ndarray) -> np.ndarray:
+        """Products of two vectors' projections on a span, over their lengths."""
+        inner = np.linalg.pinv(span @ gram @ span.T, rcond=1e-5, hermitian=True)
+        return np.diag(one @ gram @ span.T @ inner @ span @ gram @ other.T) / (lengths(one) * lengths(other))
+
     return Readouts(
         context_own=float(np.diag(matched).mean()),
         context_other=float(matched[~np.eye(len(words), dtype=bool)].max()),
-        state_own=float(np.diag(cosines(state, picks["encoder input"])).mean()),
+        state_own=float(np.diag(cosines(state, read)).mean()),
         between=float(between.mean()),
-        state_fed=float(np.diag(cosines(state, picks["decoder input"])).mean()),
-        fed_own=float(np.diag(cosines(picks["decoder input"], picks["encoder input"])).mean()),
-        state_place=float(cosines(state, place).mean()),
-        outside=float(np.abs(between - inside).mean()),
+        state_fed=float(state_fed.mean()),
+        fed_own=float(np.diag(cosines(fed, read)).mean()),
+        state_place=float(state_place.mean()),
+        fed_inside=float(within(fed, fed, read).mean()),
+        by_fed=float((state_fed * np.diag(cosines(context, fed))).mean()),
+        by_place=float((state_place * cosines(context, place)[:, 0]).mean()),
+        outside=float(np.abs(between - within(context, state, np.concatenate([fed, place]))).mean()),
     )
 
 
