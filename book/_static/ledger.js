@@ -15,7 +15,7 @@
 
     const show = () => {
       const want = chosen();
-      const has = (row, name) => !want[name] || row.dataset[name].split(" ").includes(want[name]);
+      const has = (row, name) => !want[name] || (row.dataset[name] || "").split(" ").includes(want[name]);
       let count = 0;
       for (const claim of claims) {
         const rows = [...claim.querySelectorAll(":scope > tr[data-task]")];
@@ -25,9 +25,19 @@
           some ||= !row.hidden;
         }
         const of = claim.dataset;
-        const words = want.words.toLowerCase().split(/\s+/);
-        some = rows.length ? some : !(want.task || want.architecture);
-        some = some && (!want.verdict || of.verdict === want.verdict) && words.every((word) => of.words.includes(word));
+        const words = want.words.toLowerCase().split(/\s+/).filter(Boolean);
+        const folded = [...claim.querySelectorAll("details[data-words]")];
+        const within = (...texts) => words.every((word) => texts.some((text) => text.includes(word)));
+        if (!rows.some((row) => row.dataset.task)) some = has(claim, "task") && has(claim, "architecture"); // V1 to V3
+        some = some && (!want.verdict || of.verdict === want.verdict);
+        some = some && within(of.words, ...folded.map((details) => details.dataset.words));
+        for (const details of folded) {
+          // Opened where what is searched for stands below the fold, and closed again if it was opened for that.
+          const inside = words.some((word) => !of.words.includes(word) && details.dataset.words.includes(word));
+          if (inside && !details.open) details.dataset.opened = "yes";
+          if (inside || details.dataset.opened) details.open = inside;
+          if (!inside) delete details.dataset.opened;
+        }
         claim.hidden = !some;
         count += some ? 1 : 0;
       }
@@ -56,7 +66,16 @@
     form.addEventListener("input", () => { show(); remember(); });
     form.addEventListener("reset", () => setTimeout(() => { show(); remember(); }));
     form.addEventListener("submit", (event) => event.preventDefault());
-    addEventListener("hashchange", restore);
+    // A link to a claim that a filter hides shows all.
+    const arrive = () => {
+      const claim = document.getElementById(location.hash.slice(1))?.closest("tbody[data-claim]");
+      if (!claim?.hidden || !box.contains(claim)) return;
+      for (const name of FIELDS) form.elements[name].value = "";
+      show();
+      claim.scrollIntoView();
+    };
+
+    addEventListener("hashchange", () => restore() || arrive());
     form.hidden = false;
     if (restore()) form.scrollIntoView({ block: "center" });
     else show();

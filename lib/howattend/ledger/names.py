@@ -118,6 +118,22 @@ def limits(claim: str, architecture: str, quantities: Mapping[str, float]) -> tu
     return (value if sense in ">=" else math.nan), (value if sense in "<=" else math.nan)
 
 
+def fails_elsewhere(row: Mapping[str, object]) -> bool:
+    """Whether a row's number lies within its limits on every seed where its claim fails: another part decides there.
+
+    False where the limit is another quantity that differs from seed to seed: the row's is the mean.
+    """
+    claim, (least, most) = str(row["claim"]), (row["at_least"], row["at_most"])
+    given = tuple(CRITERIA[claim].limits)
+    own = claim in ("E3", "E4", "C7") or (claim in _LIMITS and _LIMITS[claim][1] in given)
+    failing = [value for value, verdict in zip(row["values"], row["verdicts"], strict=True) if verdict == "False"]
+    if not failing or least == most or (math.isnan(least) and math.isnan(most)):
+        return False
+    if not own and len(row["values"]) > 1:
+        return False
+    return not any(value < least or value > most for value in failing)
+
+
 def variant_of(run: str) -> str:
     """The column of :meth:`Ledger.variants` that a run belongs to; "" for none."""
     try:

@@ -11,9 +11,9 @@ import pandas as pd
 
 from howattend.claims import CRITERIA
 from howattend.ledger.links import FIGURES, TASKS
-from howattend.ledger.names import VARIANTS, departures
+from howattend.ledger.names import VARIANTS, departures, fails_elsewhere
 from howattend.ledger.records import ALL_RUNS, ARCHITECTURES, Ledger
-from howattend.ledger.verdicts import CONDITION, FEW, NOT, REPORTED, REPRODUCED, UNMEASURED, VERDICTS, Over, say
+from howattend.ledger.verdicts import CONDITION, FEW, NOT, REPORTED, REPRODUCED, UNMEASURED, VERDICTS, Over, bounds, say
 
 #: A sign beside each verdict, so that colour is not all that tells them apart; and the class of its colour.
 SIGNS = {REPRODUCED: "●", CONDITION: "◐", NOT: "○", REPORTED: "·", FEW: "·", UNMEASURED: "·"}
@@ -30,29 +30,37 @@ STYLE = """<style>
 .ledger svg .seed.out { fill: none; stroke: var(--pst-color-text-muted, #666); stroke-width: 1.2; }
 .ledger svg text { fill: var(--pst-color-text-muted, #666); font-size: 10px; }
 .ledger svg .at-limit { font-weight: 700; }
+.ledger-limit { display: none; } /* a phone shows it: there the axis is far from most dots */
 .ledger-verdict.yes { color: var(--ledger-yes, #0072b2); }
 .ledger-verdict.partly { color: var(--ledger-partly, #2b8cc4); }
 .ledger-verdict.no { color: var(--ledger-no, #c0263f); }
 </style>"""
 _WIDTH, _HEIGHT, _MARGIN = 220, 26, 8  # of a row's axis, in the SVG's own units
+#: Said of a row whose number passes while its claim fails.
+ELSEWHERE = "fails by another part of the criterion"
+#: Where V1–V3, which have no rows of their own, are found by the filters.
+_TASKS_OF_VARIANTS = "one_to_one escan"
+_ARCHITECTURES_OF_VARIANTS = {"V1": "AED AO VED", "V2": "AED AO", "V3": "AO"}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The numbers that the axis of a claim runs from and to, the same in all its rows."""
+    """The numbers that the axis of a claim runs from and to, the same in all its rows; none that is impossible."""
 
     low: float
     high: float
 
     @classmethod
     def of(cls, rows: pd.DataFrame) -> Axis:
-        """Over all values that count and all limits; those of networks that did not train may lie outside."""
+        """Over all values that count, intervals and limits; values of networks that did not train may lie outside."""
         values = [value for values in rows["values"] for value in values]
-        values += [value for name in ("at_least", "at_most") for value in rows[name]]
+        values += [value for name in ("low", "high", "at_least", "at_most") for value in rows[name]]
         values = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
         low, high = min(values), max(values)
         room = 0.06 * (high - low) or 0.05 * abs(high) or 0.5
-        return cls(low - room, high + room)
+        possible = [bounds(quantity) for quantity in rows["quantity"].unique()]
+        least, most = min((b[0] for b in possible), default=-math.inf), max((b[1] for b in possible), default=math.inf)
+        return cls(max(low - room, min(least, low)), min(high + room, max(most, high)))
 
     def place(self, value: float) -> float:
         """The x of a value; one outside lies at the end."""
@@ -61,10 +69,11 @@ class Axis:
 
 
 def limits_in_words(at_least: float, at_most: float, number) -> str:
-    """ "≥ 0.9", "0.87 to 1.13", "at 1.00" (which an interval has to contain); nothing without limits."""
+    """ "≥ 0.9", "0.87 to 1.13", "1.00 in its interval"; nothing without limits."""
     lower, upper = math.isfinite(at_least), math.isfinite(at_most)
     if lower and upper:
-        return f"at {number(at_least)}" if at_least == at_most else f"{number(at_least)} to {number(at_most)}"
+        one = at_least == at_most
+        return f"{number(at_least)} in its interval" if one else f"{number(at_least)} to {number(at_most)}"
     return f"≥ {number(at_least)}" if lower else f"≤ {number(at_most)}" if upper else ""
 
 
@@ -115,7 +124,7 @@ def _described(row: pd.Series, over: Over) -> str:
     else:
         text = f"{over.quantity} by seed: {', '.join(over.number(value) for value in over.values)}"
         text += f"; mean {over.number(over.mean)}"
-        text += f", 95 % interval {over.interval}" if over.interval else ""
+        text += f", {over.spread} {over.interval}" if over.interval else ""
     said = limits_in_words(row["at_least"], row["at_most"], over.number)
     text += f"; limit {said}" if said else ""
     return text + (f"; left out: {len(row['left_out'])}" if row["left_out"] else "")
@@ -200,7 +209,7 @@ class Page:
         fields = choice("task", tasks) + choice("architecture", architectures) + choice("verdict", verdicts)
         return (
             f'<form class="ledger-filters" hidden role="search" aria-label="Filter the claims">{fields}'
-            '<label>words <input type="search" name="words" autocomplete="off"></label>'
+            '<label>search <input type="search" name="words" autocomplete="off"></label>'
             '<button type="reset">show all</button><output aria-live="polite"></output></form>'
         )
 
@@ -214,11 +223,14 @@ class Page:
         if claim in FIGURES:
             chapter, figure = FIGURES[claim]
             where = f' <a href="{chapter}.html#{figure}">see the figure</a>'
-        paper = "our own prediction" if criterion.origin == "ours" else f"Fig. {criterion.figure}: {criterion.paper}"
-        asked = "holds if" if criterion.origin == "ours" else "reproduced if"
+        ours = criterion.origin == "ours"
+        paper = "our own prediction" if ours else f"{_place(criterion.figure)}: {criterion.paper}"
+        asked = f"holds if {criterion.reproduced_if}" if ours else f"reproduced if {criterion.reproduced_if}"
+        if not criterion.limits and not ours and not any(map(any, rows["verdicts"])):  # O11, V1–V3
+            asked = f"reported: {criterion.reproduced_if.removeprefix('reported, ')}"
         text = (
             f'<th scope="rowgroup" colspan="2" id="claim-{claim}"><b>{claim}.</b> {escape(criterion.claim)}. '
-            f"<small>{escape(paper)}; {asked} {escape(criterion.reproduced_if)}.{where}</small></th>"
+            f"<small>{escape(paper)}; {escape(asked)}.{where}</small></th>"
         )
         ticks = _axis_svg(axis, shown.iloc[0]) if len(shown) else ""
         said = verdict_html(claim, verdict.verdict, self._alike(claim))
@@ -229,6 +241,8 @@ class Page:
                 lines.append(self._tried(row, tried, axis))
         words = f"{claim} {criterion.claim} {' '.join(shown['run'])}".lower()
         data = f'data-claim="{claim}" data-verdict="{escape(verdict.verdict)}" data-words="{escape(words, quote=True)}"'
+        if claim in _ARCHITECTURES_OF_VARIANTS:
+            data += f' data-task="{_TASKS_OF_VARIANTS}" data-architecture="{_ARCHITECTURES_OF_VARIANTS[claim]}"'
         return f"<tbody {data}>{''.join(lines)}</tbody>"
 
     def _alike(self, claim: str) -> str:
@@ -243,8 +257,11 @@ class Page:
         mean = over.number(over.mean, (row["at_least"], row["at_most"])) if over.values else "–"
         mean = f"<small>{escape(over.quantity)}</small> {mean}"
         mean += f" <small>{over.interval}</small>" if over.interval else ""
-        verdict = verdict_html(row["claim"], row["verdict"], seeds_note(row))
-        cells = f'<th scope="row">{name}</th><td>{mean}</td><td>{seeds_svg(row, axis)}</td><td>{verdict}</td>'
+        note = seeds_note(row) + (f"; {ELSEWHERE}" if fails_elsewhere(row) else "")
+        verdict = verdict_html(row["claim"], row["verdict"], note)
+        limit = limits_in_words(row["at_least"], row["at_most"], over.number)
+        limit = f'<span class="ledger-limit" aria-hidden="true">limit {escape(limit)}</span>' if limit else ""
+        cells = f'<th scope="row">{name}</th><td>{mean}</td><td>{limit}{seeds_svg(row, axis)}</td><td>{verdict}</td>'
         return f'<tr data-task="{row["task"]}" data-architecture="{row["architecture"]}">{cells}</tr>'
 
     def _tried(self, base: pd.Series, tried: pd.DataFrame, axis: Axis) -> str:
@@ -256,12 +273,19 @@ class Page:
         holds = int((judged["verdict"] == REPRODUCED).sum())
         said = f"{base['architecture']}, conditions tried: {len(tried)}"
         said += f"; holds under {holds} of {len(judged)} that can be judged" if len(judged) else ""
-        rows = "".join(self._row(row, axis, escape(", ".join(departures(row["run"])))) for _, row in tried.iterrows())
+        names = {row["run"]: ", ".join(departures(row["run"])) for _, row in tried.iterrows()}
+        rows = "".join(self._row(row, axis, escape(names[row["run"]])) for _, row in tried.iterrows())
+        words = escape(" ".join(f"{run} {name}" for run, name in names.items()).lower(), quote=True)
         return (
             f'<tr class="ledger-tried" data-task="{base["task"]}" data-architecture="{base["architecture"]}">'
-            f'<td colspan="4"><details><summary>{escape(said)}</summary><table><tbody>{rows}</tbody></table>'
-            "</details></td></tr>"
+            f'<td colspan="4"><details data-words="{words}"><summary>{escape(said)}</summary>'
+            f"<table><tbody>{rows}</tbody></table></details></td></tr>"
         )
+
+
+def _place(figure: str) -> str:
+    """Where the paper has a claim: "Fig. 2a", "abstract", "supplement"."""
+    return f"Fig. {figure}" if figure[0].isdigit() else figure.replace("SM", "supplement")
 
 
 def counts(book: Ledger, claims: Iterable[str]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from howattend.ledger.verdicts import CONDITION, FEW, NOT, REPORTED, REPRODUCED,
 
 #: From reproduced to not: dark blue, light blue, red, which no common kind of colour blindness makes alike.
 COLOURS = {REPRODUCED: "#0072B2", CONDITION: "#8CC6E8", NOT: "#D62F4B"}
-COLOURS |= dict.fromkeys((REPORTED, FEW, UNMEASURED), "#B8B8B8")
+COLOURS |= dict.fromkeys((REPORTED, FEW, UNMEASURED), "#949494")
 _FACES = {REPRODUCED: "white", CONDITION: "black", NOT: "white"}
 
 #: The sections of the picture, by column: a heading, and the claims below it.
@@ -149,7 +149,7 @@ def nearness(book: Ledger) -> Figure:
     ax = axes[0, 0]
     others, base = found[found["kind"] != "base"], found[found["kind"] == "base"]
     colours = dict(zip(TASKS, plots.WORDS[:2] + plots.WORDS[3:6], strict=True))
-    for some, alpha, size in ((others, 0.22, 14), (base, 1.0, 34)):
+    for some, alpha, size in ((others, 0.4, 14), (base, 1.0, 34)):
         for (task, architecture), points in some.groupby(["task", "architecture"], sort=False):
             ax.scatter(
                 points["nearness"],

@@ -8,8 +8,8 @@ from html import escape
 
 import pandas as pd
 
-from howattend.ledger.names import departures
-from howattend.ledger.page import STYLE, limits_in_words, seeds_note, verdict_html
+from howattend.ledger.names import departures, fails_elsewhere
+from howattend.ledger.page import ELSEWHERE, STYLE, limits_in_words, seeds_note, verdict_html
 from howattend.ledger.records import ALL_RUNS, Ledger
 from howattend.ledger.verdicts import NOT, REPRODUCED, Over, say
 
@@ -78,6 +78,7 @@ def _measured(row: pd.Series) -> str:
     found = f"{over.quantity} {over.number(over.mean, near)}" if over.values else "no seed counts"
     found += f", {over.interval}" if over.interval else ""
     found += f" (limit {limit})" if limit else ""
+    found += f"; {ELSEWHERE}" if fails_elsewhere(row) else ""
     return f"{say(row['claim'], row['verdict'])}, {seeds_note(row)}; {found}"
 
 

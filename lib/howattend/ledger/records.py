@@ -207,8 +207,7 @@ class Ledger:
         """
         base = self.approximation[self.approximation["kind"] == "base"]
         per_seed = {int(seed): some for seed, some in base.groupby("seed") if len(some) >= 4}
-        every = statistics.spearman(base["nearness"], base["share"]) if len(base) >= 4 else math.nan
-        return {seed: statistics.spearman(some["nearness"], some["share"]) for seed, some in per_seed.items()}, every
+        return {seed: _rho(some) for seed, some in per_seed.items()}, _rho(base) if len(base) >= 4 else math.nan
 
     def _h1_row(self) -> dict[str, object] | None:
         found, every = self.correlation()
@@ -291,6 +290,11 @@ class Ledger:
         over, span = found.over(found.quantity), limits(claim, model.architecture, means)
         verdict = over_seeds(judged, len(self.planned.get(run, (0,))))
         return _as_row(claim, run, kind_of(claim, run), settings, over, verdicts, left_out, left_values, span, verdict)
+
+
+def _rho(points: pd.DataFrame) -> float:
+    """Spearman's ρ of H1's points. It is a ratio of small integers: rounded, so that 0.8 is no 0.7999999999999999."""
+    return round(statistics.spearman(points["nearness"], points["share"]), 9)
 
 
 @dataclass(eq=False)

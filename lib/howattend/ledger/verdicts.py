@@ -18,10 +18,31 @@ OWN_WORDS = {REPRODUCED: "holds", CONDITION: "holds under a condition", NOT: "do
 #: The part of the seeds on which a claim has to hold, and the fewest that have to be trained (claims.toml, protocol).
 REQUIRED, FEWEST = 0.8, 3
 
+_SHARES = ("variance in 3 PCs", "words", "neighbours adjacent", "|cos|", "|cos| to μE", "argmax", "on the last word")
+_SHARES += ("at s − 1", "lowest share", "contribution negative", "μD·μE second largest at s − 1", "agreement")
+_SHARES += ("attention largest at s − 1", "largest absolute share", "encoder, depth 1–2", "the other verb's action")
+_SHARES += ("attends to t = s", "attends to t = s, after", "attends to the verb, after", "stays")
+_SIZES = ("ratio", "largest deviation", "N = 3", "N = 8", "distance", "distance / shuffled", "mean error")
+#: Between what a quantity can lie at all. Signed shares are not among them: others of the nine can be negative.
+_BOUNDS = {**dict.fromkeys(_SHARES, (0.0, 1.0)), **dict.fromkeys(_SIZES, (0.0, math.inf))}
+_BOUNDS |= {"silhouette": (-1.0, 1.0), "variance drop": (-math.inf, 1.0), "accuracy falls by": (-1.0, 1.0)}
+
+
+def bounds(quantity: str) -> tuple[float, float]:
+    """The least and the largest value that a quantity can have, infinite where it is not bounded."""
+    if quantity.startswith("ρ"):
+        return -1.0, 1.0
+    if quantity in ("accuracy", "accuracy, after"):
+        return 0.0, 1.0
+    return _BOUNDS.get(quantity, (-math.inf, math.inf))
+
 
 @dataclass(frozen=True)
 class Over:
-    """A quantity over the seeds that count: its values, mean and 95 % t-interval (NaN for a single seed)."""
+    """A quantity over the seeds that count: its values, mean, and 95 % t-interval within what is possible.
+
+    Two seeds have no interval worth the name: theirs is the range. NaN for a single seed.
+    """
 
     quantity: str
     seeds: tuple[int, ...]
@@ -36,7 +57,13 @@ class Over:
         if not values:
             return cls(quantity, (), (), math.nan, math.nan, math.nan)
         found = statistics.t_interval(values)
-        return cls(quantity, tuple(seeds), tuple(values), found.mean, found.low, found.high)
+        low, high = (found.low, found.high) if len(values) >= FEWEST else (min(values), max(values))
+        least, most = bounds(quantity)
+        if len(values) == 1:
+            low = high = math.nan
+        elif least <= min(values) and max(values) <= most:  # T4 counts "words", O7 has a share by that name
+            low, high = max(low, least), min(high, most)
+        return cls(quantity, tuple(seeds), tuple(values), found.mean, low, high)
 
     def __str__(self) -> str:
         """For prose: "0.96 (0.95 to 0.97; 5 seeds)"."""
@@ -48,18 +75,31 @@ class Over:
 
     @property
     def interval(self) -> str:
-        """ "0.95 to 0.97", or nothing for a single seed."""
-        return f"{self.number(self.low)} to {self.number(self.high)}" if len(self.values) > 1 else ""
+        """ "0.95 to 0.97", or nothing for a single seed; a third digit where two do not tell its ends apart."""
+        if len(self.values) < 2:
+            return ""
+        if self.high - self.low < 1e-9:
+            return "no spread"
+        low, high = self.number(self.low), self.number(self.high)
+        if low == high:
+            low, high = (self.number(value, more=1) for value in (self.low, self.high))
+        return f"{low} to {high}" if low != high else "no spread"
 
-    def number(self, value: float, limits: Iterable[float] = ()) -> str:
+    @property
+    def spread(self) -> str:
+        """What :attr:`interval` is."""
+        return "95 % interval" if len(self.values) >= FEWEST else "range"
+
+    def number(self, value: float, limits: Iterable[float] = (), more: int = 0) -> str:
         """A value as text: an accuracy in percent, else two digits behind the point or two significant ones; a third
-        where two would make it look like one of the ``limits``.
+        where two would make it look like one of the ``limits``, and so many ``more`` in any case.
         """
+        digits = 2 + more
         if self.quantity.startswith("accuracy"):
-            return f"{min(value, 1.0):.2%}".replace("%", " %")
+            return f"{min(value, 1.0):.{digits}%}".replace("%", " %")
         if any(round(value, 2) == limit != value for limit in limits):
             return f"{value:.3f}"
-        return f"{value + 0.0:.2f}" if abs(value) >= 0.0995 or value == 0 else f"{value:.2g}"
+        return f"{value + 0.0:.{digits}f}" if abs(value) >= 0.0995 or value == 0 else f"{value:.{digits}g}"
 
 
 @dataclass(frozen=True)
