@@ -76,7 +76,8 @@ def test_not_yet_is_what_is_planned_and_not_what_is_not_asked(book):
     no, yes = "no\xa00/3", "yes\xa03/3"
     assert table.sections == {"AO": [("O12", yes, "")], "other": [("O12", "not yet", no)], "none": [("O12", "", no)]}
     some = {"AO": {"1e-4": WEAKER, "none": "", "1e-2": BASE}, "VED": {"none": ""}}
-    assert conditions.untrained(book, some) == ["AO: not yet trained by the sweep: 1e-4; 1e-2"]  # no network is recorded
+    # Of this book no network is recorded.
+    assert conditions.untrained(book, some) == ["AO: not yet trained by the sweep: 1e-4; 1e-2"]
     networks = pd.DataFrame({"run": [BASE], "trained": [False]})
     known = dataclasses.replace(book, networks=networks)
     assert conditions.untrained(known, some) == ["AO: not yet trained by the sweep: 1e-4"]
