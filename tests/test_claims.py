@@ -149,6 +149,8 @@ def test_results_survive_writing_and_reading(untrained, tmp_path, monkeypatch):
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="howattend claims"):
         claims.read_results()
+    assert list(claims.read_results(missing_ok=True).columns) == list(claims.COLUMNS)
+    assert claims.read_results(missing_ok=True).empty
     found = [
         Measurement.of("O4", untrained(), True, {"delta share": 0.123456789, "delta share, all steps": 2e-5}),
         Measurement.of("O11", untrained(), None, {"variance drop": 1.0}),

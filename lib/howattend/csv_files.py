@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,16 +102,26 @@ def read(
     """
     try:
         return _table(path.read_text(encoding="utf-8"), columns, check)
-    except (ValueError, csv.Error) as error:
+    except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}); restore it with git checkout") from None
+
+
+def _lines(content: str) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line, with its number."""
+    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
+    try:
+        for cells in reader:
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise ValueError(f"{error} in line {reader.line_num}") from None
 
 
 def _table(content: str, columns: Mapping[str, Kind], check: Callable[[dict], str | None]) -> pd.DataFrame:
     for line, here in enumerate(content.split("\n"), 1):
         if here.startswith(_MERGE):
             raise ValueError(f"a merge is not finished: line {line} is {cut(here, 40)}")
-    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
-    header = next(reader, None)
+    lines = _lines(content)
+    _, header = next(lines, (0, []))
     if not header:
         raise ValueError("it is empty")
     if missing := [name for name in columns if name not in header]:
@@ -119,17 +129,17 @@ def _table(content: str, columns: Mapping[str, Kind], check: Callable[[dict], st
     if header != list(columns):
         raise ValueError(f"its columns must be {', '.join(columns)}")
     rows = []
-    for cells in reader:
+    for line, cells in lines:
         if len(cells) != len(header):
-            raise ValueError(f"line {reader.line_num} has {len(cells)} values and not {len(header)}")
+            raise ValueError(f"line {line} has {len(cells)} values and not {len(header)}")
         row = {}
         for (name, kind), cell in zip(columns.items(), cells, strict=True):
             try:
                 row[name] = kind.read(cell)
             except ValueError:
-                raise ValueError(f"{name} must {kind.must}, got {cut(cell)!r} in line {reader.line_num}") from None
+                raise ValueError(f"{name} must {kind.must}, got {cut(cell)!r} in line {line}") from None
         if problem := check(row):
-            raise ValueError(f"{problem} in line {reader.line_num}")
+            raise ValueError(f"{problem} in line {line}")
         rows.append(row)
     if not rows:
         raise ValueError("it has no rows")
