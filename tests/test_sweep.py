@@ -114,10 +114,40 @@ def test_a_name_is_its_parts():
         assert str(Name.of(name).with_departures()) == name
 
 
-@pytest.mark.parametrize("name", ["one_to_one-aed", "escan-ao-gru-l2", "sort-aed-gru-teacher-lost"])
-def test_other_names_are_refused(name):
-    with pytest.raises(ValueError, match="task-architecture-cell and known departures"):
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "mine", "one_to_one-aed", "one_to_one-rnn-gru", "one_to_one-AED-gru", "one_to_one-aed-gated", "-aed-gru"),
+        *("escan-ao-gru-l2", "sort-aed-gru-teacher-lost"),
+    ],
+)
+def test_other_names_are_refused_before_anything_is_trained(name):
+    with pytest.raises(ValueError, match=r"task-architecture-cell and known departures, such as .* l2_1e-3, warmup0"):
         Name.of(name)
+    with pytest.raises(ValueError, match="known departures"):
+        Plan((Entry("mine", (replace(TINY, name=name),), (0,)),))
+
+
+def test_a_task_of_ones_own_has_a_name_like_the_others():
+    assert Name.of("copy-aed-gru-words12").task == "copy"
+    assert list(Plan((Entry("mine", (replace(TINY, name="copy-ao-ff-l2_1e-2"),), (0,)),)).by_name) == [
+        "copy-ao-ff-l2_1e-2"
+    ]
+
+
+def test_departures_that_there_are_not_are_refused():
+    with pytest.raises(ValueError, match=r"a departure must be like one of words8, .*, got 'foo'"):
+        Name.of(TINY.name).with_departures("teacher", "foo")
+
+
+def test_a_plan_whose_entries_cannot_be_told_apart_is_refused():
+    with pytest.raises(ValueError, match=f"names of a plan's entries must differ, got {TINY.name} 2 times"):
+        Plan((Entry("a", (TINY,), (0,)), Entry("b", (replace(TINY, accuracy_bar=0.5),), (1,))))
+    with pytest.raises(ValueError, match="candidates must have one name"):
+        Entry("a", (TINY, HARDER), (0,))
+    for candidates, seeds in (((), (0,)), ((TINY,), ())):
+        with pytest.raises(ValueError, match="an entry must have a configuration and a seed"):
+            Entry("a", candidates, seeds)
 
 
 def test_the_strongest_l2_that_trains_is_taken_and_the_others_are_named_after_theirs():
@@ -145,8 +175,15 @@ def test_patterns_choose_entries_and_a_wrong_one_is_refused():
     ]
     assert len(sweep.matching(plan, ["translation-*-n96"]).wanted) == 2
     assert not [entry for entry in plan.wanted if entry.name.startswith("translation")]
-    with pytest.raises(ValueError, match="unknown sweep run 'lost'"):
+    assert sweep.matching(plan, "sort-aed-gru") == sweep.matching(plan, ["sort-aed-gru"])
+    with pytest.raises(ValueError, match=r"patterns must be .* None for all, got none"):
+        sweep.matching(plan, [])
+    with pytest.raises(ValueError, match=r"^unknown sweep run 'lost'; all are shown by: .* sweep --list$"):
         sweep.matching(plan, ["lost"])
+    for wrong in ("sort_aed-gru", "sort-aed-gr"):
+        with pytest.raises(ValueError, match=r"did you mean .*sort-aed-gru.*\?") as told:
+            sweep.matching(plan, [wrong])
+        assert len(str(told.value)) < 250
 
 
 # ---- claims of variants -----------------------------------------------------------------------------------------
@@ -332,6 +369,10 @@ def test_what_is_kept_has_the_products_and_paths_of_the_components():
     assert components.path(TINY.name, 0).stat().st_size < 2_000
     with pytest.raises(ValueError, match="block must be one of decoder temporal"):
         kept.products("lost", "encoder input")
+    with pytest.raises(ValueError, match=r"blocks must be one or more of decoder temporal, .*, got none"):
+        kept.coordinates()
+    with pytest.raises(ValueError, match="count must be an integer of at least 1, got 0"):
+        kept.coordinates("decoder temporal", count=0)
 
 
 def random_kept(seed=0, size=9, largest=5.0):
@@ -376,21 +417,70 @@ def test_what_cannot_be_kept_is_refused():
     assert not components.path(TINY.name, 3).exists()
 
 
-@pytest.mark.parametrize("damage", ["cut", "bit", "empty", "other"])
-def test_a_damaged_file_of_components_is_told(damage):
-    place = components.write(random_kept())
+def foreign(**arrays):
+    def write(place):
+        np.savez(place, **arrays)
+
+    return write
+
+
+def content_of(text):
+    return foreign(content=np.frombuffer(text, np.uint8))
+
+
+def cut_off(place):
+    place.write_bytes(place.read_bytes()[:-150])
+
+
+def flip_a_bit(place):
     content = bytearray(place.read_bytes())
-    if damage == "cut":
-        content = content[:-150]
-    if damage == "bit":
-        content[len(content) // 2] ^= 255
-    if damage == "empty":
-        content = b""
+    content[len(content) // 2] ^= 255
     place.write_bytes(content)
-    if damage == "other":
-        np.savez(place, content=np.frombuffer(b'{"format":2}\n1234', np.uint8))
-    with pytest.raises(ValueError, match=r"is damaged .*git checkout"):
+
+
+def write_npy(place):
+    with place.open("wb") as stream:
+        np.save(stream, np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(cut_off, flip_a_bit, write_npy, lambda place: place.write_bytes(b""), lambda place: place.write_bytes(b"PK")),
+        *(
+            foreign(),
+            foreign(weights=np.zeros(3)),
+            foreign(content=np.zeros((2, 2))),
+            foreign(content=np.array("a\nb")),
+        ),
+        *map(content_of, (b"", b"\n", b"[]\n12", b"3\n12", b'"a"\n12', b"null\n12", b"{}\n12", b"{\n12")),
+        content_of(b'{"format":1}\n1234'),
+        content_of(b'{"format":2}\n1234'),
+        content_of(b'{"format":2}\n123'),
+        content_of(b'{"format":2,"blocks":[],"steps":0,"log":0}\n1234'),
+        content_of(b'{"format":2,"blocks":{"a":null},"steps":0,"log":0}\n1234'),
+        content_of(b'{"format":2,"blocks":{"a":1},"steps":"x","log":[]}\n1234'),
+        content_of(b'{"format":2,"blocks":{"a":9},"steps":0,"log":0}\n1234'),
+    ],
+)
+def test_a_damaged_or_foreign_file_of_components_is_told_in_plain_words(damage):
+    place = components.write(random_kept())
+    damage(place)
+    told = (
+        r"is damaged \((it is no whole file of the sweep|it is of another version.*|it has \d+ numbers and not \d+)\)"
+    )
+    with pytest.raises(ValueError, match=rf"{told}; restore it with git checkout"):
         components.load(TINY.name, 3)
+
+
+def test_components_that_are_not_kept_are_told_with_those_that_are():
+    components.write(random_kept())
+    with pytest.raises(FileNotFoundError, match=r"kept are its seeds 3; restore it"):
+        components.load(TINY.name, 0)
+    with pytest.raises(FileNotFoundError, match=f"did you mean {TINY.name}"):
+        components.load("one_to_one-ao-fff", 0)
+    with pytest.raises(FileNotFoundError, match=r"npz is missing; restore .*sweep --list$"):
+        components.load("nonsense", 0)
 
 
 def test_rows_have_short_hashes_in_the_file_and_whole_ones_when_read(data):
@@ -415,17 +505,18 @@ def test_comments_and_layout_are_no_code():
 
 
 def test_the_oldest_code_that_measured_a_network_is_recorded(monkeypatch):
-    digests = iter("abcd")
+    digests = iter(digit * 12 for digit in "abcd")
     monkeypatch.setattr(work, "measuring_digest", lambda: next(digests))
     work.do(PLAN, FIRST)
-    assert sweep.read_runs()["measured_with"].tolist() == ["a"]
+    assert sweep.read_runs()["measured_with"].tolist() == ["a" * 12]
     table = sweep.read_rows()
-    rows._write(rows.rows_path(TINY.name), table[table["claim"] != "O4"])
+    short = table.assign(config_hash=table["config_hash"].str[:8])
+    rows._write(rows.rows_path(TINY.name), short[table["claim"] != "O4"])
     work.do(PLAN, FIRST)  # the missing row alone: the others stay by the older code
     assert "O4" in set(sweep.read_rows()["claim"])
-    assert sweep.read_runs()["measured_with"].tolist() == ["a"]
+    assert sweep.read_runs()["measured_with"].tolist() == ["a" * 12]
     work.do(PLAN, FIRST, again=True)
-    assert sweep.read_runs()["measured_with"].tolist() == ["b"]
+    assert sweep.read_runs()["measured_with"].tolist() == ["b" * 12]
 
 
 def test_damaged_records_are_refused(data):
@@ -492,10 +583,43 @@ def test_a_second_sweep_is_refused_and_stale_locks_are_removed(data, tmp_path):
 
 
 def test_wrong_numbers_are_refused():
-    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="workers must be an integer of at least 1, got 0"):
         sweep.run(PLAN, workers=0)
-    with pytest.raises(ValueError, match="minutes must be greater than 0, got -1"):
-        sweep.run(PLAN, minutes=-1)
+    for wrong in ("2", 1.5, True):
+        with pytest.raises(TypeError, match="workers must be an integer of at least 1"):
+            sweep.run(PLAN, workers=wrong)
+    for wrong in (-1, 0, float("nan"), "2"):
+        with pytest.raises(ValueError, match="minutes must be a number greater than 0, got"):
+            sweep.run(PLAN, minutes=wrong)
+
+
+@pytest.mark.parametrize("variable", ["HOWATTEND_CACHE", "HOWATTEND_DATA"])
+@pytest.mark.parametrize("below", ["", "below"])
+def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_trained(variable, below, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv(variable, str(tmp_path / "file" / below))
+    monkeypatch.setattr(engine, "_start", lambda *_: pytest.fail("a worker was started"))
+    with pytest.raises(OSError, match=rf"file.* cannot be written to \(.*\); make room there, or set {variable} to"):
+        sweep.run(PLAN, workers=1)
+
+
+def test_a_folder_that_is_there_and_read_only_is_told(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(engine.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(OSError, match=r"cannot be written to \(Permission denied\)"):
+        sweep.run(PLAN, workers=1)
+
+
+def test_again_says_which_weights_are_not_here_and_goes_on_to_its_end():
+    work.do(PLAN, FIRST)
+    work.weights_path(TINY, 0).unlink()
+    before, lines = rows.runs_path().read_bytes(), []
+    only = sweep.matching(PLAN, TINY.name)
+    assert not sweep.run(only, workers=1, again=True, say=lines.append)  # the other seed is not trained
+    assert any(f"weights of {TINY.name} seed 0 are not here" in line for line in lines)
+    assert rows.runs_path().read_bytes() == before and not list(files.cache_folder().rglob("*.safetensors"))
 
 
 def test_what_is_left_is_estimated_from_what_was_measured():
