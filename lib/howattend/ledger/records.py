@@ -42,9 +42,9 @@ def read() -> Ledger:
     """The ledger of the recorded rows.
 
     The sweep's rows, and for what the sweep has not measured, claim by run by seed, those of the shipped networks
-    (claims.csv). Raises :class:`LedgerError` where a row is of a configuration that the code would not train.
+    (claims.csv, if there is one). Raises :class:`LedgerError` where a row is of a configuration that the code would not train.
     """
-    return assemble(sweep.read_rows(), claims.read_results(), sweep.read_runs())
+    return assemble(sweep.read_rows(), claims.read_results(missing_ok=True), sweep.read_runs())
 
 
 def assemble(swept: pd.DataFrame, shipped: pd.DataFrame, networks: pd.DataFrame, plan: Plan | None = None) -> Ledger:
@@ -58,7 +58,8 @@ def assemble(swept: pd.DataFrame, shipped: pd.DataFrame, networks: pd.DataFrame,
     keys = ["claim", "run", "seed"]
     known = pd.MultiIndex.from_frame(swept[keys])
     beside = shipped[~pd.MultiIndex.from_frame(shipped[keys]).isin(known)] if len(swept) else shipped
-    measured = pd.concat([table for table in (swept, beside) if len(table)], ignore_index=True)
+    tables = [table for table in (swept, beside) if len(table)]
+    measured = pd.concat(tables, ignore_index=True) if tables else swept
     return Ledger(measured, networks, configs, {entry.name: entry.seeds for entry in plan.entries})
 
 
