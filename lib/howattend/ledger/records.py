@@ -42,7 +42,8 @@ def read() -> Ledger:
     """The ledger of the recorded rows.
 
     The sweep's rows, and for what the sweep has not measured, claim by run by seed, those of the shipped networks
-    (claims.csv, if there is one). Raises :class:`LedgerError` where a row is of a configuration that the code would not train.
+    (claims.csv, if there is one). Raises :class:`LedgerError` where a row is of a configuration that the code would not
+    train.
     """
     return assemble(sweep.read_rows(), claims.read_results(missing_ok=True), sweep.read_runs())
 
