@@ -47,10 +47,15 @@ def build(path):
     corpora.Corpus.of(dealt, {"fingerprint": {}}).save(path)
 
 
+def make_config(name="translation-aed-gru", architecture="AED", size=8, num_words=16, **model):
+    """A run's configuration, for which the corpus need not be there."""
+    task = Translation(num_words=num_words, min_count=1)
+    return RunConfig(name, task, ModelConfig(architecture, hidden_size=size, **model), TrainConfig(1), 0.4)
+
+
 def make_run(name="translation-aed-gru", architecture="AED", seed=0, size=8, num_words=16, **model):
     """An untrained run. Its weights are three times the usual ones, so that different inputs make different states."""
-    task = Translation(num_words=num_words, min_count=1)
-    config = RunConfig(name, task, ModelConfig(architecture, hidden_size=size, **model), TrainConfig(1), 0.4)
+    config = make_config(name, architecture, size, num_words, **model)
     network = config.new_model(seed).eval()
     with torch.no_grad():
         for parameter in network.parameters():
