@@ -565,6 +565,9 @@ def arguments():
             target=target_words,
             mask=target,
         ),
+        "prefix_purity": dict(
+            states=rng.standard_normal((12, N)), words=rng.permutation(np.arange(24) % 2).reshape(12, 2)
+        ),
         "spearman": dict(x=np.arange(V), y=np.arange(V)),
         "t_interval": dict(values=rng.standard_normal(V)),
         "fit_line": dict(x=np.arange(V), y=rng.standard_normal(V)),
