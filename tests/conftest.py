@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from howattend import training
 from howattend.models import EncoderDecoder, ModelConfig
 from howattend.models.config import ARCHITECTURES, CELLS
 from howattend.tasks import OneToOne
@@ -23,6 +24,20 @@ def pytest_configure():
 def _private_cache(monkeypatch, tmp_path):
     """No test reads or writes the user's own cache folder."""
     monkeypatch.setenv("HOWATTEND_CACHE", str(tmp_path / "cache"))
+
+
+def interrupt_training(monkeypatch, step):
+    """Ctrl-C comes at this training step; the list that is returned grows by one with each."""
+    real, steps = training.train_step, []
+
+    def interrupted(*arguments):
+        steps.append(1)
+        if len(steps) == step:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(training, "train_step", interrupted)
+    return steps
 
 
 @pytest.fixture(scope="session")

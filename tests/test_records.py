@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from howattend import claims, files, runs, sweep, training
+from howattend import claims, csv_files, files, runs, sweep, training
 from howattend.claims import Measurement
 from howattend.models import ModelConfig
 from howattend.sweep import checks, components, rows, work
@@ -114,7 +114,7 @@ def data(trained, tmp_path, monkeypatch):
 
 def change_runs(change):
     table = change(sweep.read_runs())
-    rows._write(rows.runs_path(), table)
+    csv_files.write(rows.runs_path(), table)
 
 
 def change_rows(change):

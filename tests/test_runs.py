@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
+from conftest import interrupt_training
 
 from howattend import files, runs, training
 from howattend.__main__ import main
@@ -478,15 +479,7 @@ def test_quick_trains_shortly_and_is_not_comparable(shipped, retrain, monkeypatc
 
 
 def test_an_interrupted_run_goes_on_from_the_cache(empty, tmp_path, monkeypatch, shipped_once):
-    real, steps = training.train_step, []
-
-    def until_150(*arguments):
-        steps.append(1)
-        if len(steps) == 150:
-            raise KeyboardInterrupt
-        return real(*arguments)
-
-    monkeypatch.setattr(training, "train_step", until_150)
+    steps = interrupt_training(monkeypatch, step=150)
     with pytest.raises(KeyboardInterrupt):
         runs.train_run(NAME)
     assert len(list((tmp_path / "cache" / "checkpoints").glob(f"{NAME}-seed0-*.ckpt"))) == 1

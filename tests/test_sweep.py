@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import interrupt_training
 
-from howattend import claims, files, runs, statistics, sweep, training
+from howattend import claims, csv_files, files, runs, statistics, sweep, training
 from howattend.__main__ import main
 from howattend.analysis import Run, array
 from howattend.models import ModelConfig
@@ -281,15 +282,7 @@ def test_an_interrupted_training_ends_with_the_same_weights_and_rows(monkeypatch
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path / "second"))
     monkeypatch.setenv("HOWATTEND_CACHE", str(tmp_path / "second cache"))
     with monkeypatch.context() as patch:
-        real, steps = training.train_step, []
-
-        def until_150(*arguments):
-            steps.append(1)
-            if len(steps) == 150:
-                raise KeyboardInterrupt
-            return real(*arguments)
-
-        patch.setattr(training, "train_step", until_150)
+        interrupt_training(patch, step=150)
         with pytest.raises(KeyboardInterrupt):
             work.do(PLAN, FIRST)
     assert not len(sweep.read_runs()) and not leftovers(tmp_path / "second")
@@ -511,7 +504,7 @@ def test_the_oldest_code_that_measured_a_network_is_recorded(monkeypatch):
     assert sweep.read_runs()["measured_with"].tolist() == ["a" * 12]
     table = sweep.read_rows()
     short = table.assign(config_hash=table["config_hash"].str[:8])
-    rows._write(rows.rows_path(TINY.name), short[table["claim"] != "O4"])
+    csv_files.write(rows.rows_path(TINY.name), short[table["claim"] != "O4"])
     work.do(PLAN, FIRST)  # the missing row alone: the others stay by the older code
     assert "O4" in set(sweep.read_rows()["claim"])
     assert sweep.read_runs()["measured_with"].tolist() == ["a" * 12]

@@ -92,16 +92,9 @@ def networks() -> pd.DataFrame:
 
 
 def _row(config: RunConfig, seed: int, accuracy: float) -> dict[str, object]:
-    model = config.model.resolve(config.task.default_decoder_input)
     return {
         "run": config.name,
-        "task": config.task.name,
-        "architecture": model.architecture,
-        "cell": model.cell,
-        "attention": model.attention if model.has_attention else "none",
-        "decoder_input": model.decoder_input,
-        "l2": config.train.l2,
-        "steps": config.train.steps,
+        **config.columns(),
         "seed": seed,
         "accuracy": accuracy,
         "bar": config.accuracy_bar,

@@ -18,6 +18,7 @@ from howattend.ledger import FEW, NOT, REPRODUCED, Ledger, LedgerError, limits
 from howattend.recorded import Course
 from howattend.sweep import full_plan
 from howattend.sweep.components import Stored
+from howattend.sweep.measuring import NOT_MEASURABLE
 from howattend.tables import Table
 
 #: What a panel's axis spans at least, so that a spread of no account does not fill it.
@@ -51,7 +52,7 @@ class Seeds:
 def seeds(book: Ledger, claim: str, run: str, quantity: str | None = None) -> Seeds:
     """A quantity on every measured seed of a run; without a name the deciding one, with its limits."""
     found = book.measured[(book.measured["claim"] == claim) & (book.measured["run"] == run)]
-    found = found[found["quantity"] != "not measurable"]
+    found = found[found["quantity"] != NOT_MEASURABLE]
     if not len(found):
         return Seeds()
     first = found.drop_duplicates("seed")

@@ -1,4 +1,4 @@
-"""Records in csv files, read whole and checked cell by cell, or refused with the line that is wrong."""
+"""Records in csv files: written in one move; read whole and checked cell by cell, or refused with the wrong line."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from howattend import files
 from howattend._validation import cut
 
 _MERGE = ("<<<<<<<", "=======", ">>>>>>>")  # what git leaves of a merge with conflicts
@@ -104,6 +105,13 @@ def read(
         return _table(path.read_text(encoding="utf-8"), columns, check)
     except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}); restore it with git checkout") from None
+
+
+def write(path: Path, table: pd.DataFrame) -> None:
+    """Record a table in one move, numbers to six significant digits, the same bytes on every system."""
+    text = io.StringIO()
+    table.to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
+    files.write_text(path, text.getvalue())
 
 
 def _lines(content: str) -> Iterator[tuple[int, list[str]]]:

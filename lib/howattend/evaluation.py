@@ -8,7 +8,6 @@ of detokenised text, cannot be compared with these. A reference keeps the words 
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from howattend import files, runs, sentences
+from howattend import csv_files, files, runs, sentences
 from howattend._progress import bar_options
 from howattend._validation import require_count, shortened
 from howattend.analysis import Run
@@ -294,10 +293,8 @@ def is_translation(name: str) -> bool:
 
 
 def _write(rows: pd.DataFrame) -> None:
-    order, text = {name: number for number, name in enumerate(runs.REGISTRY)}, io.StringIO()
-    rows = rows.sort_values("run", key=lambda names: names.map(order), kind="stable")
-    rows.to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
-    files.write_text(path(), text.getvalue())
+    order = {name: number for number, name in enumerate(runs.REGISTRY)}
+    csv_files.write(path(), rows.sort_values("run", key=lambda names: names.map(order), kind="stable"))
 
 
 # ---- what the rows show ---------------------------------------------------------------------------------------------

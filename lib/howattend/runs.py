@@ -48,6 +48,19 @@ class RunConfig:
         """sha256 of :meth:`settings`."""
         return files.canonical_hash(self.settings())
 
+    def columns(self) -> dict[str, object]:
+        """What tables of runs say of it: the settings that differ most, with defaults filled in."""
+        model = self.model.resolve(self.task.default_decoder_input)
+        return {
+            "task": self.task.name,
+            "architecture": model.architecture,
+            "cell": model.cell,
+            "attention": model.attention if model.has_attention else "none",
+            "decoder_input": model.decoder_input,
+            "l2": self.train.l2,
+            "steps": self.train.steps,
+        }
+
     def quick(self) -> RunConfig:
         """The same with a training so short that its claims are not comparable."""
         return replace(self, train=replace(self.train, steps=QUICK_STEPS))

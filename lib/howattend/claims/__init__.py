@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -142,10 +141,8 @@ def results_path(name: str = "claims") -> Path:
 
 def write_results(measurements: Iterable[Measurement]) -> Path:
     """Record measurements of the shipped runs; values are stored to six significant digits."""
-    path, text = results_path(), io.StringIO()
-    tidy(measurements).to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
-    files.write_text(path, text.getvalue())
-    return path
+    csv_files.write(results_path(), tidy(measurements))
+    return results_path()
 
 
 def read_results(*, missing_ok: bool = False) -> pd.DataFrame:

@@ -270,28 +270,19 @@ class Ledger:
 
     def _row(self, claim: str, run: str, found: _Recorded) -> dict[str, object]:
         config = self.configs[found.config_hash]
-        model = config.model.resolve(config.task.default_decoder_input)
         counted, apart = found.counted, found.left_out
         # A training that diverged left no network to measure.
         lost = [seed for seed in self._untrained.get(run, ()) if seed not in found.verdicts]
         verdicts = [found.verdicts[seed] for seed in counted]
         judged = verdicts + ["False"] * len(lost) if claim in ABOUT_ACCURACY else verdicts
         means = {quantity: found.mean(quantity) for quantity in found.values}
-        settings = {
-            "task": config.task.name,
-            "architecture": model.architecture,
-            "cell": model.cell,
-            "attention": model.attention if model.has_attention else "none",
-            "decoder_input": model.decoder_input,
-            "l2": config.train.l2,
-            "steps": config.train.steps,
-        }
         deciding = found.values[found.quantity]
         left_out = *apart, *lost
         left_values = tuple(deciding.get(seed, math.nan) for seed in left_out)
-        over, span = found.over(found.quantity), limits(claim, model.architecture, means)
+        over, span = found.over(found.quantity), limits(claim, config.model.architecture, means)
         verdict = over_seeds(judged, len(self.planned.get(run, (0,))))
-        return _as_row(claim, run, kind_of(claim, run), settings, over, verdicts, left_out, left_values, span, verdict)
+        kind, columns = kind_of(claim, run), config.columns()
+        return _as_row(claim, run, kind, columns, over, verdicts, left_out, left_values, span, verdict)
 
 
 def _rho(points: pd.DataFrame) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -81,7 +80,7 @@ def record_run(row: Mapping[str, object]) -> None:
     keys, new = ["run", "seed"], pd.DataFrame([row])[list(RUN_COLUMNS)]
     with _held(runs_path()):
         table = _merged(read_runs(), new, keys)
-        _write(runs_path(), table.sort_values(keys, kind="stable"))
+        csv_files.write(runs_path(), table.sort_values(keys, kind="stable"))
 
 
 def record_claims(measured: Iterable[Measurement]) -> None:
@@ -92,7 +91,7 @@ def record_claims(measured: Iterable[Measurement]) -> None:
             table = _merged(read_rows([name]), new, _KEYS)
             table = table.assign(place=table["claim"].map(order).fillna(len(order)))
             table = table.sort_values(["seed", "place"], kind="stable").drop(columns="place")
-            _write(rows_path(name), table.assign(config_hash=table["config_hash"].str[:_DIGITS]))
+            csv_files.write(rows_path(name), table.assign(config_hash=table["config_hash"].str[:_DIGITS]))
 
 
 def record_code(name: str, seed: int, digest: str) -> None:
@@ -100,7 +99,7 @@ def record_code(name: str, seed: int, digest: str) -> None:
     with _held(runs_path()):
         table = read_runs()
         table.loc[(table["run"] == name) & (table["seed"] == seed), "measured_with"] = digest
-        _write(runs_path(), table)
+        csv_files.write(runs_path(), table)
 
 
 def _held(path: Path) -> contextlib.AbstractContextManager[None]:
@@ -114,9 +113,3 @@ def _merged(old: pd.DataFrame, new: pd.DataFrame, keys: list[str]) -> pd.DataFra
     known = pd.MultiIndex.from_frame(new[keys]).unique()
     kept = old[~pd.MultiIndex.from_frame(old[keys]).isin(known)]
     return pd.concat([kept, new], ignore_index=True) if len(kept) else new
-
-
-def _write(path: Path, table: pd.DataFrame) -> None:
-    text = io.StringIO()
-    table.to_csv(text, index=False, float_format="%.6g", lineterminator="\n")
-    files.write_text(path, text.getvalue())

@@ -159,16 +159,10 @@ def _train(plan: Plan, job: Job, progress: Progress) -> float:
 
 
 def _row(run: Run, name: str, accuracy: float, spent: Mapping[str, object]) -> dict[str, object]:
-    config, model = run.config, run.model.config
+    config = run.config
     return {
         "run": name,
-        "task": config.task.name,
-        "architecture": model.architecture,
-        "cell": model.cell,
-        "attention": model.attention if model.has_attention else "none",
-        "decoder_input": model.decoder_input,
-        "l2": config.train.l2,
-        "steps": config.train.steps,
+        **config.columns(),
         "seed": run.seed,
         "accuracy": accuracy,
         "bar": config.accuracy_bar,
