@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from howattend import __main__ as command_line
-from howattend import book, compute, notebooks, runs, sweep
+from howattend import book, chapter_times, compute, notebooks, runs, sweep
 from howattend.tasks.base import TEST_SAMPLES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,15 +60,12 @@ def test_every_recorded_network_is_there_once(table: pd.DataFrame):
 
 
 def test_a_shipped_network_has_the_manifests_time_and_versions(monkeypatch, tmp_path):
-    """Without any sweep."""
+    """Without any sweep or other record."""
     weights = tmp_path / "data" / "weights"
     weights.mkdir(parents=True)
     manifest = json.loads((ROOT / "data/weights/manifest.json").read_text(encoding="utf-8"))["runs"]
     name = "one_to_one-ao-gru"
     (weights / "manifest.json").write_text(json.dumps({"runs": {name: manifest[name]}}), encoding="utf-8")
-    (tmp_path / "data" / "results").mkdir()
-    header = "run,seed,steps,l2,accuracy,config_hash\n"
-    (tmp_path / "data" / "results" / "accuracies.csv").write_text(header, encoding="utf-8")
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path / "data"))
     (row,) = compute.networks().itertuples()
     assert (row.run, row.seconds, row.clock) == (name, manifest[name]["seconds"], "wall")
@@ -179,10 +176,10 @@ def test_rates_and_costs_are_those_of_cores_alone():
 def test_missing_or_damaged_times_are_named(monkeypatch, tmp_path):
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"chapter_seconds\.csv is missing; .*chapters --times"):
-        compute.chapter_seconds()
+        chapter_times.read()
     (tmp_path / "chapter_seconds.csv").write_text("chapter,minutes\n")
-    with pytest.raises(ValueError, match="its columns must be chapter, seconds"):
-        compute.chapter_seconds()
+    with pytest.raises(ValueError, match="it has no seconds, core_seconds, machine"):
+        chapter_times.read()
 
 
 def test_times_are_recorded_in_the_order_of_the_book_and_change_no_digest(monkeypatch, tmp_path, capsys):
@@ -196,7 +193,7 @@ def test_times_are_recorded_in_the_order_of_the_book_and_change_no_digest(monkey
     book._record_times(tmp_path, {"c": (12.34, 10.0), "gone": (1.0, 1.0)})
     book._record_times(tmp_path, {"a": (0.5, 0.0)})
     monkeypatch.setenv("HOWATTEND_DATA", str(tmp_path / "data"))
-    found = compute.chapter_seconds()
+    found = chapter_times.read()
     assert found["chapter"].tolist() == ["a", "c"]
     assert found["seconds"].tolist() == [0.5, 12.3]
     assert found["core_seconds"].isna().tolist() == [True, False]  # a system that does not tell
@@ -221,7 +218,7 @@ def test_times_are_taken_one_chapter_at_a_time():
 
 
 def test_every_chapter_has_a_time_and_the_page_shows_these(cells):
-    recorded = compute.chapter_seconds()
+    recorded = chapter_times.read()
     assert recorded["chapter"].tolist() == list(book.chapters(ROOT)), "python -m howattend chapters --times"
     shown = re.findall(r"^(\S+) +(\d+) s", cells["times"].outputs[0].text, re.MULTILINE)
     assert shown[:-1] == [(row.chapter, f"{row.seconds:.0f}") for row in recorded.itertuples()], (
@@ -252,7 +249,7 @@ def test_what_chapters_say_of_their_time_is_near_it():
 
     It is the core's time, which is what an idle machine would take with one thread; if there is none, the wall clock's.
     """
-    table = compute.chapter_seconds().set_index("chapter")
+    table = chapter_times.read().set_index("chapter")
     recorded = table["core_seconds"].fillna(table["seconds"])
     wrong = {}
     for name, path in book.chapters(ROOT).items():

@@ -57,6 +57,8 @@ def test_seeds_that_count_and_seeds_that_do_not_are_apart(book):
     other = conditions.seeds(book, "O12", BASE, "null, 95 %")
     assert other.values == (0.13,) * 3 and np.isnan(other.at_most)
     assert conditions.seeds(book, "O12", WEAKER) == conditions.Seeds()
+    with pytest.raises(ValueError, match="claim must be one of"):
+        conditions.seeds(book, "O99", BASE)
     with pytest.raises(ledger.LedgerError, match=r"has no 'lost'; it has '\|cos\|'"):
         conditions.seeds(book, "O12", BASE, "lost")
 
@@ -191,6 +193,21 @@ def test_learned_attention_has_no_such_angles(blocks):
         recorded.readouts(stored(blocks), (3, 4, 5), steps=2)
 
 
+@pytest.mark.parametrize(
+    ("words", "steps", "message"),
+    [
+        ((3, 300), 2, "has no context readout of 300; it has 3 to 5"),
+        ((), 2, r"words must be two or more.*got \[\]"),
+        ((3,), 2, r"words must be two or more.*got \[3\]"),
+        ((3, 4), 500, "has no decoder temporal of "),
+        ((3, 4), 0, "steps must be"),
+    ],
+)
+def test_words_and_steps_that_are_not_stored_are_named(blocks, words, steps, message):
+    with pytest.raises(ValueError, match=message):
+        recorded.readouts(stored(blocks), words, steps)
+
+
 def test_the_parts_of_a_score_add_up_to_it():
     shares = np.random.default_rng(0).normal(size=(3, 2, 3, 3))
     shares /= shares.sum((2, 3), keepdims=True)
@@ -216,3 +233,5 @@ def test_the_parts_of_a_score_add_up_to_it():
 )
 def test_for_good_means_to_the_end(reached, step):
     assert recorded.first_for_good(np.array([250, 500, 750]), np.array(reached)) == step
+    with pytest.raises(ValueError, match="as long, got 3 and 4"):
+        recorded.first_for_good(np.array([250, 500, 750]), np.array([*reached, True]))

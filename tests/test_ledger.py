@@ -232,10 +232,27 @@ def test_rows_of_another_configuration_say_how_to_refresh():
 
 def test_rows_of_a_run_that_there_is_no_more():
     gone = [("O2", f"{AED}-n7", *row[2:-1], "0" * 64) for row in rows("O2", AED, "y")]
-    with pytest.raises(
-        LedgerError, match=rf"no run is called so; delete its lines in data/results/sweep/{AED}-n7\.csv"
-    ):
+    where = rf"{AED}-n7 \(hash 0+\) in data/results/sweep/{AED}-n7\.csv"
+    with pytest.raises(LedgerError, match=f"{where} .*if it is yours, give ledger.read your plan, else delete"):
         made(gone)
+
+
+def test_a_hash_that_was_not_completed_is_of_no_recorded_network():
+    lost = [(*row[:-1], row[-1][:8]) for row in rows("O2", AED, "yyy")]
+    with pytest.raises(LedgerError, match=r"of no network that data/results/sweep_runs\.csv has.*git checkout"):
+        made(lost)
+
+
+def test_a_plan_of_ones_own_is_read_beside_the_books(monkeypatch):
+    base = plan().by_name[AED].candidates[0]
+    own = replace(base, name=f"{AED}-n7", model=replace(base.model, hidden_size=7))
+    given = [(claim, own.name, *rest[:-1], own.hash) for claim, _, *rest in rows("O2", AED, "yyy")]
+    monkeypatch.setattr(sweep, "read_rows", lambda: table(given, rows("O2", AED, "yyy")))
+    with pytest.raises(LedgerError, match=r"give ledger\.read your plan"):
+        ledger.read()
+    book = ledger.read(sweep.Plan((sweep.Entry("mine", (own,), (0, 1, 2)),)))
+    assert book.of("O2", own.name).seeds == (0, 1, 2)
+    assert book.row("O2", own.name)["verdict"] == book.row("O2", AED)["verdict"] == REPRODUCED
 
 
 def test_a_candidate_that_was_too_strong_is_no_stranger():
@@ -253,8 +270,55 @@ def test_what_is_missing_is_named():
         book.of("O2", AED, "tv")
     with pytest.raises(LedgerError, match="sweep --only"):
         book.row("O3", AED)
-    with pytest.raises(ValueError, match="claim must be one of H1, O1"):
-        book.of_claim("O99")
+    with pytest.raises(LedgerError, match=f"no run is called 'one_to_one_aed-gru'; did you mean {AED}"):
+        book.of("O2", "one_to_one_aed-gru")
+    with pytest.raises(LedgerError, match=f"no row of E2 on {AED}.*; it is not asked of {AED}"):
+        book.of("E2", AED)
+    with pytest.raises(LedgerError, match=r"V1 has no rows.*Ledger\.variants"):
+        book.row("V1", AED)
+    with pytest.raises(LedgerError, match=r"Ledger\.approximation"):
+        book.of("H1", ledger.ALL_RUNS)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda book: book.of_claim("O99"),
+        lambda book: book.has("O99", AED),
+        lambda book: book.of("O99", AED),
+        lambda book: book.row("O99", AED),
+        lambda book: book.conditions("O99"),
+        lambda book: book.verdict("O99"),
+        lambda book: ledger.kind_of("O99", AED),
+        lambda book: ledger.limits("O99", "AED", {}),
+        lambda book: ledger.say("O99", NOT),
+        lambda book: repr(ledger.told(book, "O99")),
+    ],
+)
+def test_an_unknown_claim_is_refused_wherever_it_is_given(call):
+    with pytest.raises(ValueError, match=r"claim must be one of H1, O1, .*, got 'O99'"):
+        call(made(rows("O2", AED, "yyy")))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda book: book.of_claim("O2", "bases"), "kind must be one of base, condition, .*, got 'bases'"),
+        (lambda book: book.conditions("O2", "one-to-one"), "task must be one of .*one_to_one.*, got 'one-to-one'"),
+        (lambda book: book.conditions("O2", None, "aed"), "architecture must be one of AED, AO, VED, got 'aed'"),
+        (lambda book: book.agreement("O2"), "claim must be one of V1, V2, V3, got 'O2'"),
+        (lambda book: ledger.say("O2", "fine"), "verdict must be one of reproduced, .*, got 'fine'"),
+    ],
+)
+def test_a_filter_that_there_is_not_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(made(rows("O2", AED, "yyy")))
+
+
+def test_seeds_that_are_left_out_have_values_too():
+    book = made(rows("O2", AED, "yyxy", value=0.5))
+    assert book.of("O2", AED).seeds == (0, 1, 3)
+    assert book.of("O2", AED, left_out=True).values == pytest.approx((0.52,))
 
 
 def test_a_quantity_in_words():
@@ -271,6 +335,7 @@ def test_an_interval_keeps_to_what_is_possible_and_to_what_two_seeds_can_say():
 
     assert statistics.t_interval([0.9, 0.99, 0.95]).high > 1
     assert over("argmax", 0.9, 0.99, 0.95).high == 1
+    assert over("encoder, by last words, depth 2", 0.9, 0.99, 0.95).high == 1
     assert over("share", 0.9, 0.99, 0.95).high > 1  # a signed share: others may be negative
     assert over("ρ", -0.9, -0.99, -0.95).low == -1
     assert over("largest deviation", 0.01, 0.05, 0.1).low == 0

@@ -8,8 +8,6 @@ processes of their own, on a kernel that is this interpreter, wherever the user'
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import os
 import platform
@@ -28,7 +26,7 @@ from pathlib import Path
 import psutil
 from nbformat import NotebookNode
 
-from howattend import notebooks
+from howattend import chapter_times, notebooks
 from howattend.files import write_text
 from howattend.notebooks import BookError, chapters, check, normalise, parse_parameters, read, to_text
 
@@ -101,6 +99,8 @@ def refresh(root: Path, names: Sequence[str] = (), *, workers: int | None = None
     selected = _selected(root, names)
     if times and workers not in (None, 1):
         raise BookError(f"workers is {workers}; with times it must be 1, or chapters would wait for one another")
+    if times and (file := chapter_times.path(root / "data")).exists():
+        chapter_times.read(file)  # what is damaged is better known before the chapters run than behind
     workers, spent = 1 if times else workers, {}
     inputs = notebooks.inputs_digest(root)  # before the execution: what is edited meanwhile must not pass as seen
     failures, changed = [], []
@@ -305,22 +305,11 @@ def _now() -> tuple[float, float]:
 
 
 def _record_times(root: Path, spent: Mapping[str, tuple[float, float]]) -> None:
-    """Put times into data/chapter_seconds.csv, in the order of the book; chapters that are gone leave it."""
-    path = root / "data" / "chapter_seconds.csv"
+    """Put times into data/chapter_seconds.csv."""
+    file = chapter_times.path(root / "data")
     machine = f"{platform.system()} {platform.machine()}, {_cores()} cores, one thread a chapter"
-    rows = {}
-    if path.is_file():
-        with path.open(encoding="utf-8", newline="") as stream:
-            rows = {row["chapter"]: row for row in csv.DictReader(stream)}
-    for name, (wall, core) in spent.items():
-        times = {"seconds": f"{wall:.1f}", "core_seconds": f"{core:.1f}" if core else ""}
-        rows[name] = {"chapter": name, **times, "machine": machine}
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ["chapter", "seconds", "core_seconds", "machine"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows[name] for name in chapters(root) if name in rows)
-    write_text(path, text.getvalue())
-    print(f"recorded in {path.relative_to(root)}; it is shown by: python -m howattend chapters reproducibility")
+    chapter_times.record(file, spent, machine, chapters(root))
+    print(f"recorded in {file.relative_to(root)}; it is shown by: python -m howattend chapters reproducibility")
 
 
 def _failure(name: str, source: NotebookNode, work: Path) -> str:

@@ -1,7 +1,6 @@
 """What the book's trainings were and what they cost: settings, seconds and operations, from the records alone.
 
-Nothing is measured here: a network's row was written by the machine that trained it, and the chapters' run times by
-``python -m howattend chapters --times``.
+Nothing is measured here: a network's row was written by the machine that trained it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import pandas as pd
 
-from howattend import files, runs, sweep
+from howattend import runs, sweep
 from howattend.runs import RunConfig
 from howattend.sweep import plan as plans
 from howattend.tables import Table
@@ -22,7 +21,6 @@ from howattend.tasks import Translation
 UNTIMED = "none"
 _TRANSLATION = "translation, shipped"
 _ACCURACY_ONLY = "accuracy only"
-_TIMES = ("chapter", "seconds", "core_seconds", "machine")
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def networks() -> pd.DataFrame:
             row = _row(config, entry["seed"], entry["accuracy"]) | spent | entry["versions"]
             more.append(row | {"weights_sha256": ""})
             known.add((entry["config_hash"], entry["seed"]))
-    for row in runs.read_accuracies().itertuples():
+    for row in runs.read_accuracies(missing_ok=True).itertuples():
         if (row.config_hash, row.seed) not in known:
             more.append(_row(runs.config(row.run), row.seed, row.accuracy))
     if not more:
@@ -280,21 +278,3 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     found = found.reset_index()
     found["rate"], found["wrong"] = found["flops"] / found["seconds"], 1 - found.pop("accuracy")
     return found
-
-
-# ---- chapters ----------------------------------------------------------------------------------------------------
-
-
-def chapter_seconds() -> pd.DataFrame:
-    """How long each chapter took when it was last timed: chapter, seconds, core_seconds (NaN where the system does not
-    tell), machine (in general words).
-
-    It lies beside the results and not among them: a new time makes no chapter stale.
-    """
-    path = files.data_folder() / "chapter_seconds.csv"
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is missing; write it with: python -m howattend chapters --times")
-    table = pd.read_csv(path)
-    if list(table.columns) != list(_TIMES):
-        raise ValueError(f"{path} is damaged: its columns must be {', '.join(_TIMES)}; restore it with git checkout")
-    return table

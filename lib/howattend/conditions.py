@@ -13,12 +13,9 @@ from matplotlib.lines import Line2D
 
 from howattend import plots, statistics
 from howattend.claims import PLAN, format_quantity
-from howattend.claims.criteria import NOT_COMPARABLE
-from howattend.ledger import FEW, NOT, REPRODUCED, Ledger, LedgerError, limits
+from howattend.ledger import FEW, NOT, REPRODUCED, Ledger, address
 from howattend.recorded import Course
-from howattend.sweep import full_plan
 from howattend.sweep.components import Stored
-from howattend.sweep.measuring import NOT_MEASURABLE
 from howattend.tables import Table
 
 #: What a panel's axis spans at least, so that a spread of no account does not fill it.
@@ -50,26 +47,17 @@ class Seeds:
 
 
 def seeds(book: Ledger, claim: str, run: str, quantity: str | None = None) -> Seeds:
-    """A quantity on every measured seed of a run; without a name the deciding one, with its limits."""
-    found = book.measured[(book.measured["claim"] == claim) & (book.measured["run"] == run)]
-    found = found[found["quantity"] != NOT_MEASURABLE]
-    if not len(found):
+    """A quantity on every measured seed of a run; without a name the deciding one, with its limits.
+
+    Raises as :meth:`Ledger.of` for a quantity, and for a claim, that there is not.
+    """
+    if not book.has(claim, run):
         return Seeds()
-    first = found.drop_duplicates("seed")
-    apart = set(first.loc[first["verdict"] == NOT_COMPARABLE, "seed"])
-    name = quantity or first["quantity"].iloc[0]
-    values = found[found["quantity"] == name].dropna(subset="value")
-    if not len(values):
-        raise LedgerError(
-            f"{claim} on {run} has no {name!r}; it has {', '.join(map(repr, found['quantity'].unique()))}"
-        )
-    out = values["seed"].isin(apart)
-    span = math.nan, math.nan
-    if quantity is None:
-        means = found[~found["seed"].isin(apart)].groupby("quantity")["value"].mean()
-        architecture = book.configs[first["config_hash"].iloc[0]].model.architecture
-        span = limits(claim, architecture, means)
-    return Seeds(tuple(values.loc[~out, "value"]), tuple(values.loc[out, "value"]), *span)
+    values, out = (book.of(claim, run, quantity, left_out=apart).values for apart in (False, True))
+    if quantity is not None:
+        return Seeds(values, out)
+    row = book.row(claim, run)
+    return Seeds(values, out, row["at_least"], row["at_most"])
 
 
 def verdicts(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: Iterable[str]) -> Table:
@@ -96,7 +84,7 @@ def verdicts(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: It
         ]
         if kept:
             content[heading] = kept
-    return Table(("claim", *columns), content, marks)
+    return Table(("claim", *columns), content, marks, {claim: address(claim) for claim in claims})
 
 
 def untrained(book: Ledger, sections: Mapping[str, Mapping[str, str]]) -> list[str]:
@@ -111,7 +99,7 @@ def untrained(book: Ledger, sections: Mapping[str, Mapping[str, str]]) -> list[s
 
 def _planned(book: Ledger, run: str) -> bool:
     """Whether the sweep has a run ahead of it: planned, and not one network recorded."""
-    entry = full_plan().by_name.get(run)
+    entry = book.plan.by_name.get(run)
     return entry is not None and entry.unattended and not (book.networks["run"] == run).any()
 
 

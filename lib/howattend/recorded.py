@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from howattend._validation import require_count
 from howattend.sweep.components import Stored
 
 
@@ -34,7 +35,12 @@ def readouts(stored: Stored, words: Sequence[int], steps: int) -> Readouts:
         stored: of the network; not with learned attention, whose components live in another space than its readouts.
         words: ids of the content words, whose translations have the same ids (one-to-one).
         steps: decoder steps that every sample reaches, over which μ^D is averaged.
+
+    Raises ValueError for learned attention, and for words or steps of which nothing is stored.
     """
+    if len(words) < 2:
+        raise ValueError(f"words must be two or more, to compare a readout with other words, got {list(words)}")
+    require_count(steps, "steps")
     if "value input" in stored.blocks:
         raise ValueError(f"{stored.run} learns its queries and keys: its state readout and χ^D have no common space")
     picks = {name: _pick(stored, name, words) for name in ("context readout", "state readout")}
@@ -76,9 +82,11 @@ def readouts(stored: Stored, words: Sequence[int], steps: int) -> Readouts:
 
 def _pick(stored: Stored, block: str, entries: Iterable[int]) -> np.ndarray:
     """The rows [K, N] that pick a block's words or steps out of the stored vectors."""
-    start = 0
+    start, entries = 0, list(entries)
     for name, there in stored.blocks.items():
         if name == block:
+            if missing := [entry for entry in entries if entry not in there]:
+                raise ValueError(f"{stored.run} has no {block} of {missing[0]}; it has {there[0]} to {there[-1]}")
             return np.eye(len(stored.gram))[[start + there.index(entry) for entry in entries]]
         start += len(there)
     raise ValueError(f"{stored.run} has no {block}; it has {', '.join(stored.blocks)}")
@@ -109,7 +117,12 @@ def course(stored: Stored, *, centred: bool = False) -> Course:
 
 
 def first_for_good(steps: np.ndarray, reached: np.ndarray) -> int | None:
-    """The first of the steps [L] from which on a condition [L] holds to the end; None where it does not at the end."""
+    """The first of the steps [L] from which on a condition [L] holds to the end; None where it does not at the end.
+
+    ValueError where the two differ in length.
+    """
+    if len(steps) != len(reached):
+        raise ValueError(f"steps and reached must be as long, got {len(steps)} and {len(reached)}")
     after = np.flatnonzero(~np.asarray(reached, dtype=bool))
     start = after[-1] + 1 if len(after) else 0
     return None if start == len(steps) else int(steps[start])

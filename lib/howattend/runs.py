@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from howattend import files, sentences, training, verification
+from howattend import csv_files, files, sentences, training, verification
 from howattend._validation import require_device, unknown
 from howattend.analysis import Run
 from howattend.models import EncoderDecoder, ModelConfig
@@ -358,15 +358,27 @@ def accuracies_path() -> Path:
     return files.data_folder() / "results" / "accuracies.csv"
 
 
-def read_accuracies() -> pd.DataFrame:
-    """What the runs of :data:`TRIED` reached: run, seed, steps, l2, accuracy, config_hash."""
+_ACCURACIES = {
+    "run": csv_files.text(),
+    "seed": csv_files.whole(),
+    "steps": csv_files.whole(1),
+    "l2": csv_files.number(0),
+    "accuracy": csv_files.number(0, 1),
+    "config_hash": csv_files.hexadecimal(64),
+}
+
+
+def read_accuracies(*, missing_ok: bool = False) -> pd.DataFrame:
+    """What the runs of :data:`TRIED` reached: run, seed, steps, l2, accuracy, config_hash.
+
+    ValueError where the file is damaged; FileNotFoundError where there is none, or no rows with ``missing_ok``.
+    """
     path = accuracies_path()
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is missing; restore it with git checkout, or: python -m howattend accuracies")
-    rows = pd.read_csv(path)
-    if missing := {"run", "seed", "steps", "l2", "accuracy", "config_hash"} - set(rows.columns):
-        raise ValueError(f"{path} is damaged: it has no {', '.join(sorted(missing))}; restore it with git checkout")
-    return rows
+    if path.exists():
+        return csv_files.read(path, _ACCURACIES)
+    if missing_ok:
+        return csv_files.empty(_ACCURACIES)
+    raise FileNotFoundError(f"{path} is missing; restore it with git checkout, or: python -m howattend accuracies")
 
 
 def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "cpu") -> pd.DataFrame:
@@ -395,7 +407,7 @@ def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "c
                 recorded = read_accuracies()
                 rows = pd.concat([recorded[(recorded["run"] != name) & recorded["run"].isin(TRIED)], rows])
             rows = rows.set_index("run").loc[[name for name in TRIED if name in set(rows["run"])]].reset_index()
-            files.write_text(path, rows.to_csv(index=False, lineterminator="\n"))
+            csv_files.write(path, rows)
     return read_accuracies()
 
 

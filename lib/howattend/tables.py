@@ -14,12 +14,13 @@ from html import escape
 class Table:
     """Rows of text in sections, each under a heading that spans all columns.
 
-    ``marks`` gives some cell texts a CSS class (book/_static/book.css has the classes).
+    ``marks`` gives some cell texts a CSS class (book/_static/book.css has the classes), ``links`` some an address.
     """
 
     columns: Sequence[str]
     sections: Mapping[str, Sequence[Sequence[str]]]  # heading: rows
     marks: Mapping[str, str] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{escape(column)}</th>' for column in self.columns)
@@ -32,7 +33,10 @@ class Table:
     def _row(self, cells: Sequence[str]) -> str:
         def cell(text: str) -> str:
             mark = f' class="{self.marks[text]}"' if text in self.marks else ""
-            return f"<td{mark}>{escape(text)}</td>"
+            shown = escape(text)
+            if text in self.links:
+                shown = f'<a href="{escape(self.links[text])}">{shown}</a>'
+            return f"<td{mark}>{shown}</td>"
 
         return f"<tr>{''.join(map(cell, cells))}</tr>"
 

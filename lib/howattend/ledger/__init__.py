@@ -10,7 +10,7 @@ architecture were measured, too.
     book.verdict("O8"), book.conditions("O8")    # what it depends on, and all that was tried
 """
 
-from howattend.ledger.links import FIGURES, TASKS
+from howattend.ledger.links import FIGURES, TASKS, address
 from howattend.ledger.names import KINDS, VARIANTS, departures, kind_of, limits
 from howattend.ledger.page import Page, counts
 from howattend.ledger.picture import nearness, summary
@@ -47,6 +47,7 @@ __all__ = [
     "LedgerError",
     "Over",
     "Page",
+    "address",
     "assemble",
     "counts",
     "departures",

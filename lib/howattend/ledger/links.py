@@ -36,6 +36,12 @@ FIGURES: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("C3", "C4"), ("twice-left", "fig-two")),
 }
 
+
+def address(claim: str) -> str:
+    """Where a claim stands in the ledger, from any page of the book."""
+    return f"ledger.html#claim-{claim}"
+
+
 #: A claim of the paper in a few words, for the picture of all.
 SHORT: dict[str, str] = {
     "H1": "more alike, more temporal",

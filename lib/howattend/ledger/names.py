@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from howattend.claims import CRITERIA, PLAN
+from howattend.claims import CRITERIA, PLAN, Criterion
 from howattend.sweep.plan import Name
 
 #: A run's part in the ledger. "base": the book's recipe, on which the verdict is over. "condition": the same task and
@@ -34,8 +34,16 @@ _LIMITS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
 }
 
 
+def criterion(claim: str) -> Criterion:
+    """A claim's criterion; ValueError for a claim that there is not."""
+    if claim not in CRITERIA:
+        raise ValueError(f"claim must be one of {', '.join(CRITERIA)}, got {claim!r}")
+    return CRITERIA[claim]
+
+
 def kind_of(claim: str, run: str) -> str:
-    """A run's part in the ledger: see :data:`KINDS`."""
+    """A run's part in the ledger: see :data:`KINDS`. ValueError for a claim that there is not."""
+    criterion(claim)
     planned = [row.parts["run"] for row in PLAN if row.claim == claim]
     if run in planned and not any(_is_base(other) for other in planned):
         return "base"  # T9: a claim on the networks of the two registers
@@ -97,7 +105,7 @@ def limits(claim: str, architecture: str, quantities: Mapping[str, float]) -> tu
 
     A target that an interval has to contain is both. A criterion may ask for more than this.
     """
-    given = CRITERIA[claim].limits
+    given = criterion(claim).limits
     if claim == "O3" and architecture != "AED":  # the others are reported
         return math.nan, math.nan
     if claim == "E3":
@@ -124,7 +132,7 @@ def fails_elsewhere(row: Mapping[str, object]) -> bool:
     False where the limit is another quantity that differs from seed to seed: the row's is the mean.
     """
     claim, (least, most) = str(row["claim"]), (row["at_least"], row["at_most"])
-    given = tuple(CRITERIA[claim].limits)
+    given = tuple(criterion(claim).limits)
     own = claim in ("E3", "E4", "C7") or (claim in _LIMITS and _LIMITS[claim][1] in given)
     failing = [value for value, verdict in zip(row["values"], row["verdicts"], strict=True) if verdict == "False"]
     if not failing or least == most or (math.isnan(least) and math.isnan(most)):

@@ -8,6 +8,7 @@ from html import escape
 
 import pandas as pd
 
+from howattend.ledger.links import address
 from howattend.ledger.names import departures, fails_elsewhere
 from howattend.ledger.page import ELSEWHERE, STYLE, limits_in_words, seeds_note, verdict_html
 from howattend.ledger.records import ALL_RUNS, Ledger
@@ -26,7 +27,10 @@ class Told:
     def _repr_html_(self) -> str:
         parts = []
         for claim in self.claims:
-            parts.append(f"<p><b>{claim}</b> {verdict_html(claim, self.book.verdict(claim).verdict)}</p><ul>")
+            parts.append(
+                f'<p><a href="{address(claim)}"><b>{claim}</b></a> '
+                f"{verdict_html(claim, self.book.verdict(claim).verdict)}</p><ul>"
+            )
             for found, tried in self._networks(claim):
                 inner = "".join(f"<li>{escape(line)}</li>" for line in tried)
                 parts.append(f"<li>{escape(found)}{f'<ul>{inner}</ul>' if inner else ''}</li>")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +12,7 @@ import pandas as pd
 from howattend import claims, runs, statistics, sweep
 from howattend.claims import CRITERIA
 from howattend.claims.criteria import ABOUT_ACCURACY, NOT_COMPARABLE
-from howattend.ledger.names import KINDS, VARIANTS, kind_of, limits, order_of, variant_of
+from howattend.ledger.names import KINDS, VARIANTS, criterion, kind_of, limits, order_of, variant_of
 from howattend.ledger.verdicts import (
     CONDITION,
     FEW,
@@ -26,7 +26,7 @@ from howattend.ledger.verdicts import (
 )
 from howattend.runs import RunConfig
 from howattend.sweep.measuring import NOT_MEASURABLE
-from howattend.sweep.plan import Plan
+from howattend.sweep.plan import Plan, meant
 
 ARCHITECTURES = ("AED", "AO", "VED")
 #: The row of H1 is over these together.
@@ -38,19 +38,29 @@ class LedgerError(ValueError):
     """Rows are missing, or no longer belong to what the code would train; the message says what to run."""
 
 
-def read() -> Ledger:
+def read(plan: Plan | None = None) -> Ledger:
     """The ledger of the recorded rows.
 
     The sweep's rows, and for what the sweep has not measured, claim by run by seed, those of the shipped networks
-    (claims.csv, if there is one). Raises :class:`LedgerError` where a row is of a configuration that the code would not
-    train.
+    (claims.csv, if there is one).
+
+    Args:
+        plan: of configurations of your own that were trained with ``sweep.run``, beside those of the book.
+
+    Raises :class:`LedgerError` where a row is of a configuration that neither has, ValueError where a file is damaged.
     """
-    return assemble(sweep.read_rows(), claims.read_results(missing_ok=True), sweep.read_runs())
+    book = sweep.full_plan()
+    if plan is not None:
+        book = Plan((*book.entries, *(entry for entry in plan.entries if entry not in book.entries)))
+    return assemble(sweep.read_rows(), claims.read_results(missing_ok=True), sweep.read_runs(), book)
 
 
 def assemble(swept: pd.DataFrame, shipped: pd.DataFrame, networks: pd.DataFrame, plan: Plan | None = None) -> Ledger:
-    """A ledger from rows of ``claims.COLUMNS`` (of the sweep, of the shipped networks) and ``sweep.RUN_COLUMNS``."""
-    plan = plan or sweep.full_plan()
+    """A ledger from rows of ``claims.COLUMNS`` (of the sweep, of the shipped networks) and ``sweep.RUN_COLUMNS``.
+
+    The plan's configurations, and the shipped ones, are those that rows may be of; without one it is the sweep's.
+    """
+    plan = sweep.full_plan() if plan is None else plan
     configs = {candidate.hash: candidate for entry in plan.entries for candidate in entry.candidates}
     configs = {config.hash: config for config in runs.REGISTRY.values()} | configs
     _check(swept, configs, "python -m howattend sweep --only {run}", "data/results/sweep/{run}.csv")
@@ -61,7 +71,7 @@ def assemble(swept: pd.DataFrame, shipped: pd.DataFrame, networks: pd.DataFrame,
     beside = shipped[~pd.MultiIndex.from_frame(shipped[keys]).isin(known)] if len(swept) else shipped
     tables = [table for table in (swept, beside) if len(table)]
     measured = pd.concat(tables, ignore_index=True) if tables else swept
-    return Ledger(measured, networks, configs, {entry.name: entry.seeds for entry in plan.entries})
+    return Ledger(measured, networks, configs, plan)
 
 
 def _check(table: pd.DataFrame, configs: Mapping[str, RunConfig], command: str, file: str) -> None:
@@ -69,12 +79,17 @@ def _check(table: pd.DataFrame, configs: Mapping[str, RunConfig], command: str, 
         config = configs.get(config_hash)
         # A candidate whose L2 was too strong is recorded under a name of its own.
         if config is None or not (run == config.name or run.startswith(f"{config.name}-")):
+            of = f"the recorded rows of {run} (hash {config_hash[:12]}) in {file}".format(run=run)
+            if len(config_hash) < 64:  # short ones are completed from sweep_runs.csv
+                raise LedgerError(
+                    f"{of} are of no network that data/results/sweep_runs.csv has: one of the two files is damaged, or "
+                    "of another commit; restore both with git checkout"
+                )
             known = any(run == other.name for other in configs.values())
-            advice = f"measure it anew with: {command}" if known else f"no run is called so; delete its lines in {file}"
-            raise LedgerError(
-                f"the recorded rows of {run} (hash {config_hash[:12]}) are of a configuration that the code no longer "
-                f"has; {advice}".format(run=run)
-            )
+            advice = f"measure it anew with: {command}".format(run=run)
+            if not known:
+                advice = "no run is called so; if it is yours, give ledger.read your plan, else delete its lines"
+            raise LedgerError(f"{of} are of a configuration that the code no longer has; {advice}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +99,7 @@ class Ledger:
     measured: pd.DataFrame  # claims.COLUMNS, a row a claim, run, seed and quantity
     networks: pd.DataFrame  # sweep.RUN_COLUMNS, a row a network
     configs: Mapping[str, RunConfig]  # by hash
-    planned: Mapping[str, tuple[int, ...]]  # the seeds of each run of the sweep
+    plan: Plan  # of the sweep
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -100,7 +115,7 @@ class Ledger:
         found = [row for row in [*found, self._h1_row()] if row]
         table = pd.DataFrame(found, columns=list(_ROW_COLUMNS))
         order = {claim: place for place, claim in enumerate(CRITERIA)}
-        of_run = {run: place for place, run in enumerate(self.planned)}
+        of_run = {run: place for place, run in enumerate(self.plan.by_name)}
         keys = {
             "claim": order.get,
             "kind": KINDS.index,
@@ -109,43 +124,67 @@ class Ledger:
         }
         return table.sort_values(list(keys), key=lambda c: c.map(keys[c.name]), kind="stable", ignore_index=True)
 
-    def of(self, claim: str, run: str, quantity: str | None = None) -> Over:
-        """A quantity of a claim and run over the seeds that count; without a name the deciding one.
+    def has(self, claim: str, run: str) -> bool:
+        """Whether a claim is recorded on a run. ValueError for a claim that there is not."""
+        criterion(claim)
+        return (claim, run) in self._recorded
 
-        Raises :class:`LedgerError` where it is not recorded, with what is.
+    def of(self, claim: str, run: str, quantity: str | None = None, *, left_out: bool = False) -> Over:
+        """A quantity of a claim and run over the seeds that count, or over those that are ``left_out``; without a name
+        the deciding one.
+
+        Raises :class:`LedgerError` where it is not recorded, with what is; ValueError for a claim that there is not.
         """
-        found = self._recorded.get((claim, run))
-        if found is None:
-            there = [name for of, name in self._recorded if of == claim]
-            raise LedgerError(
-                f"no row of {claim} on {run} is recorded; {claim} is recorded on {', '.join(there) or 'no run'}; "
-                f"record it with: python -m howattend sweep --only {run}"
-            )
+        if not self.has(claim, run):
+            raise self._unrecorded(claim, run)
+        found = self._recorded[claim, run]
         quantity = found.quantity if quantity is None else quantity
         if quantity not in found.values:
             raise LedgerError(f"{claim} on {run} has no {quantity!r}; it has {', '.join(map(repr, found.values))}")
-        return found.over(quantity)
+        return found.over(quantity, found.left_out if left_out else found.counted)
 
     def row(self, claim: str, run: str) -> pd.Series:
-        """The row of a claim and run; :class:`LedgerError` where it is not recorded."""
-        found = self.rows[(self.rows["claim"] == claim) & (self.rows["run"] == run)]
+        """The row of a claim and run; :class:`LedgerError` where there is none, ValueError for an unknown claim."""
+        found = self.of_claim(claim)
+        found = found[found["run"] == run]
         if not len(found):
-            raise LedgerError(
-                f"no row of {claim} on {run} is recorded; record it with: python -m howattend sweep --only {run}"
-            )
+            raise self._unrecorded(claim, run)
         return found.iloc[0]
 
+    def _unrecorded(self, claim: str, run: str) -> LedgerError:
+        """Why there is nothing of a claim and run, and what to do."""
+        if claim in VARIANTS.values():
+            return LedgerError(f"{claim} has no rows: it compares verdicts of others; see Ledger.variants, agreement")
+        there = list(dict.fromkeys(self.rows.loc[self.rows["claim"] == claim, "run"]))
+        said = f"no row of {claim} on {run} is recorded; {claim} is recorded on {', '.join(there) or 'no run'}"
+        if claim == "H1":
+            return LedgerError(f"{said}, as a correlation; see Ledger.approximation and correlation")
+        runs_there = dict.fromkeys((*self.plan.by_name, *(name for _, name in self._recorded)))
+        if run not in runs_there:
+            near = meant(run, runs_there)
+            return LedgerError(f"no run is called {run!r}; {near}{claim} is recorded on {', '.join(there) or 'no run'}")
+        if claim in {row.claim for row in sweep.planned(run, self.plan.by_name)}:
+            return LedgerError(f"{said}; record it with: python -m howattend sweep --only {run}")
+        return LedgerError(f"{said}; it is not asked of {run}")
+
     def of_claim(self, claim: str, *kinds: str) -> pd.DataFrame:
-        """A claim's rows, of some kinds (:data:`KINDS`) or of all. ValueError for a claim that there is not."""
-        if claim not in CRITERIA:
-            raise ValueError(f"claim must be one of {', '.join(CRITERIA)}, got {claim!r}")
+        """A claim's rows, of some kinds (:data:`KINDS`) or of all. ValueError for a claim or kind that there is not."""
+        criterion(claim)
+        for kind in kinds:
+            _known(kind, "kind", KINDS)
         found = self.rows[self.rows["claim"] == claim]
         return found[found["kind"].isin(kinds)] if kinds else found
 
     def conditions(self, claim: str, task: str | None = None, architecture: str | None = None) -> pd.DataFrame:
         """The conditions that were measured for a claim, those under which it holds and those under which not: by what
         they change, L2 from strong to weak, the others from small to large.
+
+        ``task`` and ``architecture`` are as in a row; ValueError for one, or a claim, that there is not.
         """
+        for name in (task or "").split():  # H1's row, over all base runs, has several
+            _known(name, "task", dict.fromkeys(config.task.name for config in self.configs.values()))
+        for name in (architecture or "").split():
+            _known(name, "architecture", ARCHITECTURES)
         found = self.of_claim(claim, "condition").sort_values("run", key=lambda column: column.map(order_of))
         found = found if task is None else found[found["task"] == task]
         return found if architecture is None else found[found["architecture"] == architecture]
@@ -240,8 +279,9 @@ class Ledger:
 
     def agreement(self, claim: str) -> tuple[int, int]:
         """V1, V2 or V3: of how many rows the variants' verdict is the GRU's with dot products, and how many there are
-        where both have one.
+        where both have one. ValueError for another claim.
         """
+        _known(claim, "claim", dict.fromkeys(VARIANTS.values()))
         table = self.variants()
         names = [name for name, of in VARIANTS.items() if of == claim and name != "gru"]
         pairs = [pair for name in names for pair in zip(table["gru"], table[name], strict=True)]
@@ -275,14 +315,20 @@ class Ledger:
         lost = [seed for seed in self._untrained.get(run, ()) if seed not in found.verdicts]
         verdicts = [found.verdicts[seed] for seed in counted]
         judged = verdicts + ["False"] * len(lost) if claim in ABOUT_ACCURACY else verdicts
-        means = {quantity: found.mean(quantity) for quantity in found.values}
+        means = {quantity: found.over(quantity, counted).mean for quantity in found.values}
         deciding = found.values[found.quantity]
         left_out = *apart, *lost
         left_values = tuple(deciding.get(seed, math.nan) for seed in left_out)
-        over, span = found.over(found.quantity), limits(claim, config.model.architecture, means)
-        verdict = over_seeds(judged, len(self.planned.get(run, (0,))))
+        over, span = found.over(found.quantity, counted), limits(claim, config.model.architecture, means)
+        entry = self.plan.by_name.get(run)  # none of a candidate whose L2 was too strong: it has one seed
+        verdict = over_seeds(judged, len(entry.seeds) if entry else 1)
         kind, columns = kind_of(claim, run), config.columns()
         return _as_row(claim, run, kind, columns, over, verdicts, left_out, left_values, span, verdict)
+
+
+def _known(value: str, what: str, values: Iterable[str]) -> None:
+    if value not in values:
+        raise ValueError(f"{what} must be one of {', '.join(values)}, got {value!r}")
 
 
 def _rho(points: pd.DataFrame) -> float:
@@ -310,17 +356,10 @@ class _Recorded:
     def left_out(self) -> list[int]:
         return sorted(self.verdicts.keys() - set(self.counted))
 
-    def mean(self, quantity: str) -> float:
-        values = [value for seed, value in self._counting(quantity)]
-        return sum(values) / len(values) if values else math.nan
-
-    def over(self, quantity: str) -> Over:
-        found = self._counting(quantity)
-        return Over.of(quantity, tuple(seed for seed, _ in found), tuple(value for _, value in found))
-
-    def _counting(self, quantity: str) -> list[tuple[int, float]]:
+    def over(self, quantity: str, seeds: Iterable[int]) -> Over:
         values = self.values[quantity]
-        return [(seed, values[seed]) for seed in self.counted if math.isfinite(values.get(seed, math.nan))]
+        seeds = tuple(seed for seed in seeds if math.isfinite(values.get(seed, math.nan)))
+        return Over.of(quantity, seeds, tuple(values[seed] for seed in seeds))
 
 
 _ROW_COLUMNS = ("claim", "run", "kind", "task", "architecture", "cell", "attention", "decoder_input", "l2", "steps")

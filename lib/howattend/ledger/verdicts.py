@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from howattend import statistics
-from howattend.claims import CRITERIA
+from howattend.ledger.names import criterion
 
 REPRODUCED, CONDITION, NOT = "reproduced", "reproduced under a condition", "not reproduced"
 REPORTED, FEW, UNMEASURED = "reported", "too few seeds", "not measured"
@@ -20,11 +21,12 @@ REQUIRED, FEWEST = 0.8, 3
 
 _SHARES = ("variance in 3 PCs", "words", "neighbours adjacent", "|cos|", "|cos| to μE", "argmax", "on the last word")
 _SHARES += ("at s − 1", "lowest share", "contribution negative", "μD·μE second largest at s − 1", "agreement")
-_SHARES += ("attention largest at s − 1", "largest absolute share", "encoder, depth 1–2", "the other verb's action")
+_SHARES += ("attention largest at s − 1", "largest absolute share", "the other verb's action")
 _SHARES += ("attends to t = s", "attends to t = s, after", "attends to the verb, after", "stays")
 _SIZES = ("ratio", "largest deviation", "N = 3", "N = 8", "distance", "distance / shuffled", "mean error")
 #: Between what a quantity can lie at all. Signed shares are not among them: others of the nine can be negative.
 _BOUNDS = {**dict.fromkeys(_SHARES, (0.0, 1.0)), **dict.fromkeys(_SIZES, (0.0, math.inf))}
+_PURITY = re.compile("(encoder|decoder|null).*, depth")  # V4's
 _BOUNDS |= {"silhouette": (-1.0, 1.0), "variance drop": (-math.inf, 1.0), "accuracy falls by": (-1.0, 1.0)}
 
 
@@ -32,7 +34,7 @@ def bounds(quantity: str) -> tuple[float, float]:
     """The least and the largest value that a quantity can have, infinite where it is not bounded."""
     if quantity.startswith("ρ"):
         return -1.0, 1.0
-    if quantity in ("accuracy", "accuracy, after"):
+    if quantity in ("accuracy", "accuracy, after") or _PURITY.match(quantity):
         return 0.0, 1.0
     return _BOUNDS.get(quantity, (-math.inf, math.inf))
 
@@ -116,8 +118,13 @@ class ClaimVerdict:
 
 
 def say(claim: str, verdict: str) -> str:
-    """A verdict in words: the paper's claims are reproduced, our own predictions hold, or not."""
-    return OWN_WORDS.get(verdict, verdict) if CRITERIA[claim].origin == "ours" else verdict
+    """A verdict in words: the paper's claims are reproduced, our own predictions hold, or not.
+
+    ValueError for a claim, or a verdict, that there is not.
+    """
+    if verdict not in VERDICTS:
+        raise ValueError(f"verdict must be one of {', '.join(VERDICTS)}, got {verdict!r}")
+    return OWN_WORDS.get(verdict, verdict) if criterion(claim).origin == "ours" else verdict
 
 
 def over_seeds(verdicts: list[str], planned: int) -> str:
