@@ -199,6 +199,7 @@ def test_a_report_that_asks_for_more_under_a_condition_is_decided_there():
         *[("escan-aed-gru-and30", "condition"), ("escan-ao-gru-constant", "condition")],
         *[("one_to_one-aed-lstm", "variant"), (f"{AO}-scaled_dot", "variant"), ("escan-ao-ff", "variant")],
         *[(f"{AED}-words8", "beside"), (f"{AED}-words8-l2_1e-3", "beside"), ("reversed-aed-gru-varied", "beside")],
+        *[("translation-aed-gru-n96", "base"), (f"{AED}-n32", "beside")],
         *[("escan-ao-gru-warmup0", "beside"), ("translation-aed-gru-verses", "beside")],
     ],
 )

@@ -64,7 +64,8 @@ def _is_base(run: str) -> bool:
         name = Name.of(run)
     except ValueError:
         return False
-    return name.cell == "gru" and all(part[0] == "n" and part[1:].isdigit() for part in name.departures)
+    smaller = name.task == "translation" and all(part.startswith("n") for part in name.departures)
+    return name.cell == "gru" and (smaller or not name.departures)
 
 
 def departures(run: str) -> tuple[str, ...]:
