@@ -101,11 +101,12 @@ def test_departures_say_what_a_name_says():
 def test_no_two_runs_have_the_same_settings_and_all_of_the_plan_are_listed(table: pd.DataFrame):
     found = compute.configurations(table)
     assert len({one.config.hash for one in found}) == len(found)
-    assert {entry.name for entry in sweep.full_plan().entries} <= {one.name for one in found}
+    assert {entry.name for entry in sweep.full_plan().wanted} <= {one.name for one in found}
     assert {*runs.REGISTRY, *runs.TRIED} <= {one.name for one in found}
     assert set(table["config_hash"]) <= {one.config.hash for one in found}
     names = [one.name for one in found]
     assert len(set(names)) == len(names)
+    assert set(names) <= {*table["run"], *runs.REGISTRY, *(entry.name for entry in sweep.full_plan().wanted)}
 
 
 def test_an_l2_that_was_too_strong_keeps_its_line():

@@ -56,7 +56,8 @@ def test_seeds_that_count_and_seeds_that_do_not_are_apart(book):
     assert found.at_most == pytest.approx(0.13) and np.isnan(found.at_least)
     other = conditions.seeds(book, "O12", BASE, "null, 95 %")
     assert other.values == (0.13,) * 3 and np.isnan(other.at_most)
-    assert conditions.seeds(book, "O12", WEAKER) == conditions.Seeds()
+    assert conditions.seeds(book, "O12", WEAKER) == conditions.Seeds(ahead=True)
+    assert conditions.seeds(book, "O12", f"{BASE}-steps2500") == conditions.Seeds()  # the sweep only offers it
     with pytest.raises(ValueError, match="claim must be one of"):
         conditions.seeds(book, "O99", BASE)
     with pytest.raises(ledger.LedgerError, match=r"has no 'lost'; it has '\|cos\|'"):
@@ -89,6 +90,15 @@ def test_claims_that_turn_are_told_and_others_are_not(book):
     assert conditions.turns(book, {"AO": COLUMNS}, ["O12"]) == ["AO: O12 holds at 1e-3, not at 1e-2"]
     same = book_of([*o12(BASE, [0.1, 0.1, 0.1]), *o12(WEAK, [0.1, 0.1, 0.1])])
     assert conditions.turns(same, {"AO": COLUMNS}, ["O12"]) == []
+
+
+def test_a_column_of_which_nothing_is_known_or_planned_is_left_out(book, ax):
+    def columns(base):
+        return {"2,500": f"{base}-steps2500", "1,250": f"{base}-steps1250", "5,000": base}
+
+    conditions.compare([ax], book, "one_to_one", [("O12", None, "angle")], columns)
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1,250", "5,000"]
+    assert {text.get_text() for text in ax.texts} == {"not yet"}
 
 
 def test_a_strip_has_a_dot_a_seed_hollow_where_it_did_not_train(book, ax):

@@ -37,7 +37,7 @@ class Configuration:
 
 
 def configurations(table: pd.DataFrame | None = None) -> list[Configuration]:
-    """Every configuration that was trained, or is to be, each once, in the order of the sweep.
+    """Every configuration that was trained, or that the sweep is to train by itself, each once, in its order.
 
     Where the sweep chooses the strength of L2, those that it tried and left are listed behind the chosen one, under the
     name that their rows have.
@@ -46,10 +46,12 @@ def configurations(table: pd.DataFrame | None = None) -> list[Configuration]:
         table: of :func:`networks`; None reads it.
     """
     table = networks() if table is None else table
-    done, found = sweep.trained(table), {}
+    done, found, swept = sweep.trained(table), {}, set(table.loc[table["clock"] != UNTIMED, "config_hash"])
     for entry in sweep.full_plan().entries:
         chosen, following = sweep.resolve(entry, done)
         config = chosen or following
+        if not entry.unattended and config.hash not in swept:
+            continue  # one that the sweep only offers
         found[config.hash] = Configuration(entry.group, replace(config, name=entry.name), entry.seeds)
         for other in entry.candidates:
             if other.hash != config.hash and (other.hash, entry.seeds[0]) in done:

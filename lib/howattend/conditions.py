@@ -37,13 +37,14 @@ COLOURS = {"AED": plots.WORDS[0], "AO": plots.WORDS[1], "VED": plots.WORDS[3]}
 @dataclass(frozen=True)
 class Seeds:
     """A quantity of a claim on the seeds of a run: those that count, and those of networks that did not train (or are
-    compared with one that did not). Nothing where the run has not been measured.
+    compared with one that did not). Nothing where the run has not been measured; ``ahead`` if it will be.
     """
 
     values: tuple[float, ...] = ()
     left_out: tuple[float, ...] = ()
     at_least: float = math.nan  # where the claim can hold; NaN where it may be anything, or of another quantity
     at_most: float = math.nan
+    ahead: bool = False
 
 
 def seeds(book: Ledger, claim: str, run: str, quantity: str | None = None) -> Seeds:
@@ -52,7 +53,7 @@ def seeds(book: Ledger, claim: str, run: str, quantity: str | None = None) -> Se
     Raises as :meth:`Ledger.of` for a quantity, and for a claim, that there is not.
     """
     if not book.has(claim, run):
-        return Seeds()
+        return Seeds(ahead=_planned(book, run))
     values, out = (book.of(claim, run, quantity, left_out=apart).values for apart in (False, True))
     if quantity is not None:
         return Seeds(values, out)
@@ -148,15 +149,21 @@ def compare(
         book: the ledger.
         task: as in runs' names, "one_to_one".
         panels: claim, quantity (None: the deciding one) and title.
-        columns: from the name of the recipe's run to the run of each column.
+        columns: from the name of the recipe's run to the run of each column; one is left out of which nothing is
+            recorded and nothing planned.
         recipe: the column of each architecture's recipe.
     """
+    bases = {architecture: columns(f"{task}-{architecture.lower()}-gru") for architecture in ("AED", "AO")}
+    known = set(book.measured["run"])
+    kept = {name for runs in bases.values() for name, run in runs.items() if run in known or _planned(book, run)}
     for ax, (claim, quantity, title) in zip(axes, panels, strict=True):
         series = {}
-        for architecture in ("AED", "AO"):
+        for architecture, runs in bases.items():
             base = f"{task}-{architecture.lower()}-gru"
             if claim == "H1" or any((row.claim, row.parts["run"]) == (claim, base) for row in PLAN):
-                series[architecture] = {name: seeds(book, claim, run, quantity) for name, run in columns(base).items()}
+                series[architecture] = {
+                    name: seeds(book, claim, run, quantity) for name, run in runs.items() if name in kept
+                }
         strip(ax, series, recipe=recipe, title=title)
 
 
@@ -173,7 +180,7 @@ def strip(
     Args:
         ax: to draw on.
         series: by architecture ("AED", "AO"), the seeds of each column; the same columns in the same order in all.
-            One without any seed is marked as not yet measured.
+            One that is planned and not yet measured is marked so.
         recipe: the column of each architecture's recipe, whose mean is drawn thick.
         title: of the panel.
 
@@ -196,7 +203,7 @@ def strip(
                 mean = float(np.mean(found.values))
                 ends = x - 0.42 * width, x + 0.42 * width
                 ax.hlines(mean, *ends, color=colour, linewidth=4 if thick else 1.6, alpha=0.5 if thick else 1)
-            elif not found.left_out:
+            elif found.ahead:
                 ax.text(x, 0.03, "not yet", rotation=90, ha="center", va="bottom", fontsize=8, color=GREY,
                         transform=ax.get_xaxis_transform())  # fmt: skip
         for span in dict.fromkeys((found.at_least, found.at_most) for found in each.values() if found.values):

@@ -21,7 +21,9 @@ L2_GRID = (1e-2, 1e-3, 1e-4)
 #: Conditions on which verdicts rest, at as many seeds as the recipes.
 WEIGHTY = ("escan-aed-gru-l2_1e-4", "escan-ao-gru-l2_1e-3")
 #: Training lengths beside the recipe's 5,000 steps; the learning rate falls over the whole of each.
-LENGTHS, LONGER = (1250, 2500), (10_000,)
+LENGTHS, FURTHER_LENGTHS = (1250,), (2500, 10_000)
+#: Rates of "and", in percent, with which the AO is trained at several seeds.
+PERCENTS = (0, 5, 100)
 #: Trained again by a test, in twenty seconds: five seeds say where it must lie.
 REPEATED = "one_to_one-ao-gru-steps1250"
 
@@ -216,15 +218,24 @@ def _l2_name(l2: float) -> str:
 
 
 def full_plan() -> Plan:
-    """The whole sweep."""
+    """The whole sweep: what it trains by itself, and what it trains where it is named.
+
+    The latter are translation's networks, which need the corpus, and configurations beyond those that the book shows.
+    """
     book, conditions = _book()
-    entries = [*book, *_stuck(), *_feeding(), *conditions, *_variants(), *_strengths()]
-    entries += [*_rates('rate of "and"', "ao", runs.AND_PERCENTS), *_rates('rate of "and"', "aed", (5, 100))]
-    entries += [*_lengths("training length", LENGTHS), *_supplements()]
-    entries += [*_rates("further rates", "aed", (0, 2, 10)), *_lengths("longer training", LONGER)]
+    entries = [*book, *_stuck(), *_feeding("escan"), *conditions, *_variants(), *_strengths(L2_GRID)]
+    entries += [*_rates("ao", PERCENTS), *_lengths(LENGTHS)]
+    further = [*_beginnings(), *_feeding("reversed"), *_feeding("sort"), *_strengths((1e-5,)), *_supplements()]
+    further += [*_rates("ao", set(runs.AND_PERCENTS) - set(PERCENTS)), *_rates("aed", set(runs.AND_PERCENTS) - {30})]
+    further += _lengths(FURTHER_LENGTHS)
+    named = (replace(entry, unattended=False) for entry in (*_in_order(further), *_translation()))
+    return Plan((*_in_order(entries), *named))
+
+
+def _in_order(entries: list[Entry]) -> list[Entry]:
+    """By group, in each the cheap ones first."""
     groups = list(dict.fromkeys(entry.group for entry in entries))
-    entries.sort(key=lambda entry: (groups.index(entry.group), _cost(entry.candidates[0])))
-    return Plan((*entries, *_translation()))
+    return sorted(entries, key=lambda entry: (groups.index(entry.group), _cost(entry.candidates[0])))
 
 
 #: Core-seconds of one step, before any was measured.
@@ -288,41 +299,43 @@ def _variants() -> list[Entry]:
 
 
 def _stuck() -> list[Entry]:
-    """AOs that with some seeds stay at chance: on reversed with the recipe's L2, in early trials on extended SCAN. Is
-    it the L2, or how the training begins?"""
+    """AOs that stay at chance on reversed with some seeds, with a tenth of the recipe's L2."""
+    return [Entry("trainings that stick", (_changed("reversed-ao-gru", "l2_1e-3", l2=1e-3),), SEEDS)]
+
+
+def _beginnings() -> list[Entry]:
+    """The same with another beginning of the training, and on extended SCAN."""
     configs = [
-        _changed("reversed-ao-gru", "l2_1e-3", l2=1e-3),
         _changed("reversed-ao-gru", "warmup1000", warmup=1000),
         _changed("escan-ao-gru", "warmup0", warmup=0),
     ]
     return [Entry("trainings that stick", (config,), SEEDS) for config in configs]
 
 
-def _feeding() -> list[Entry]:
-    """The AED fed the true words, on the tasks on which the book feeds it its own predictions."""
-    bases = ("reversed-aed-gru", "sort-aed-gru", "escan-aed-gru")
-    return [Entry("fed word", (_changed(base, "teacher", decoder_input="teacher"),), FEWER) for base in bases]
+def _feeding(task: str) -> list[Entry]:
+    """The AED fed the true words, on a task on which the book feeds it its own predictions."""
+    return [Entry("fed word", (_changed(f"{task}-aed-gru", "teacher", decoder_input="teacher"),), FEWER)]
 
 
-def _strengths() -> list[Entry]:
-    """The strengths of L2 from 1e-2 to 1e-5 that are in neither recipe nor registry."""
+def _strengths(strengths: Iterable[float]) -> list[Entry]:
+    """Strengths of L2 that are in neither recipe nor registry."""
     entries = []
     for base in _PAIRS:
-        for l2 in (*L2_GRID, 1e-5):
+        for l2 in strengths:
             config = _changed(base, _l2_name(l2), l2=l2)
             if l2 != runs.config(base).train.l2 and config.name not in runs.REGISTRY:
                 entries.append(Entry("strength of L2", (config,), FEWER))
     return entries
 
 
-def _lengths(group: str, lengths: tuple[int, ...]) -> list[Entry]:
+def _lengths(lengths: Iterable[int]) -> list[Entry]:
     configs = [_changed(base, f"steps{steps}", steps=steps) for base in _PAIRS for steps in lengths]
-    return [Entry(group, (config,), SEEDS if config.name == REPEATED else FEWER) for config in configs]
+    return [Entry("training length", (config,), SEEDS if config.name == REPEATED else FEWER) for config in configs]
 
 
-def _rates(group: str, architecture: str, percents: Iterable[int]) -> list[Entry]:
-    names = [f"escan-{architecture}-gru-and{percent:02d}" for percent in percents]
-    return [Entry(group, (runs.config(name),), FEWER) for name in names]
+def _rates(architecture: str, percents: Iterable[int]) -> list[Entry]:
+    names = [f"escan-{architecture}-gru-and{percent:02d}" for percent in sorted(percents)]
+    return [Entry('rate of "and"', (runs.config(name),), FEWER) for name in names]
 
 
 def _supplements() -> list[Entry]:
@@ -338,12 +351,12 @@ def _supplements() -> list[Entry]:
 
 def _translation() -> list[Entry]:
     """Translation at a size of which three seeds fit: n = 96, 3,000 words a language, 15 epochs of both registers; and
-    the shipped networks, for H1. Both need the corpus: only where they are named."""
+    the shipped networks, for H1. Both need the corpus."""
     entries = []
     for architecture in ("AED", "AO"):
         shipped = runs.config(f"translation-{architecture.lower()}-gru")
-        entries.append(Entry("translation", (shipped,), SEEDS[:1], unattended=False))
+        entries.append(Entry("translation", (shipped,), SEEDS[:1]))
         name, task = f"translation-{architecture.lower()}-gru-n96", Translation(num_words=3000)
         config = runs.translation_run(name, task, architecture, hidden_size=96, epoch=356, bar=0.4)
-        entries.append(Entry("translation", (config,), FEWER, unattended=False))
+        entries.append(Entry("translation", (config,), FEWER))
     return entries
