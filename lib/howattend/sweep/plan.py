@@ -19,7 +19,7 @@ SEEDS = (0, 1, 2, 3, 4)  # of the book's networks with GRU
 FEWER = (0, 1, 2)  # of everything that is varied
 L2_GRID = (1e-2, 1e-3, 1e-4)
 #: Conditions on which verdicts rest, at as many seeds as the recipes.
-WEIGHTY = ("escan-aed-gru-l2_1e-4", "escan-ao-gru-l2_1e-3")
+WEIGHTY = ("escan-aed-gru-l2_1e-4", "escan-ao-gru-l2_1e-3", "escan-ao-gru-constant")
 #: Training lengths beside the recipe's 5,000 steps; the learning rate falls over the whole of each.
 LENGTHS, FURTHER_LENGTHS = (1250,), (2500, 10_000)
 #: Rates of "and", in percent, with which the AO is trained at several seeds.
