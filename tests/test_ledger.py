@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
-from howattend import claims, ledger, statistics, sweep
+from howattend import claims, conditions, ledger, statistics, sweep
 from howattend.claims import CRITERIA
 from howattend.ledger import CONDITION, FEW, NOT, REPORTED, REPRODUCED, UNMEASURED, LedgerError
 from howattend.ledger.page import Axis, seeds_svg
@@ -499,6 +499,15 @@ def test_every_row_of_the_page_can_be_filtered_and_is_shown_without_a_script(rec
     assert [found for name, found in parsed.tags if "hidden" in found] == parsed.all("form")
     assert len(parsed.all("svg", role="img")) == len([row for row in rows_of_claims if "class" not in row])
     assert all(found["aria-label"] for found in parsed.all("svg", role="img"))
+
+
+def test_claims_are_linked_to_their_place_in_the_ledger(recorded):
+    address = ledger.address("O2")
+    assert f'<a href="{address}">' in ledger.told(recorded, "O2")._repr_html_()
+    table = conditions.verdicts(recorded, {"AED": {"recipe": AED}}, ["O2"])
+    assert f'<td><a href="{address}">O2</a></td>' in table._repr_html_()
+    page, place = address.split(".html#")
+    assert page == "ledger" and f'id="{place}"' in ledger.Page(recorded, ["O2"])._repr_html_()
 
 
 def test_the_page_escapes_what_it_shows(monkeypatch):
