@@ -86,21 +86,22 @@ def seeds_svg(row: pd.Series, axis: Axis) -> str:
     seeds += [(seed, value, None) for seed, value in zip(row["left_out"], row["left_out_values"], strict=True)]
     seeds.sort(key=lambda each: each[0])
     parts = []
+    height = max(_HEIGHT, 8 + 4 * (len(seeds) - 1))  # ten seeds would lie on one another
     lower, upper = row["at_least"], row["at_most"]
     if math.isfinite(lower) or math.isfinite(upper):
         left = axis.place(lower) if math.isfinite(lower) else 0
         right = axis.place(upper) if math.isfinite(upper) else _WIDTH
-        parts.append(f'<rect class="may" x="{left}" y="0" width="{round(right - left, 1)}" height="{_HEIGHT}"/>')
+        parts.append(f'<rect class="may" x="{left}" y="0" width="{round(right - left, 1)}" height="{height}"/>')
         for value in {lower, upper}:
             if math.isfinite(value):
                 x = axis.place(value)
-                parts.append(f'<path class="limit" d="M{x} 0V{_HEIGHT}"/>')
-    middle = _HEIGHT / 2
+                parts.append(f'<path class="limit" d="M{x} 0V{height}"/>')
+    middle = height / 2
     if len(over.values) > 1:
         low, high = axis.place(over.low), axis.place(over.high)
         parts.append(f'<path class="interval" d="M{low} {middle}H{high}"/>')
         parts.append(f'<path class="mean" d="M{axis.place(over.mean)} {middle - 6}v12"/>')
-    step = (_HEIGHT - 8) / max(len(seeds) - 1, 1)
+    step = (height - 8) / max(len(seeds) - 1, 1)
     for place, (_, value, verdict) in enumerate(seeds):
         if not math.isfinite(value):
             continue
@@ -112,8 +113,8 @@ def seeds_svg(row: pd.Series, axis: Axis) -> str:
             parts.append(f'<circle class="seed {name}" cx="{x}" cy="{y}" r="3"/>')
     label = escape(_described(row, over), quote=True)
     return (
-        f'<svg class="ledger-seeds" role="img" aria-label="{label}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'width="{_WIDTH}" height="{_HEIGHT}">{"".join(parts)}</svg>'
+        f'<svg class="ledger-seeds" role="img" aria-label="{label}" viewBox="0 0 {_WIDTH} {height}" '
+        f'width="{_WIDTH}" height="{height}">{"".join(parts)}</svg>'
     )
 
 

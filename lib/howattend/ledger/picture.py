@@ -39,6 +39,7 @@ _ROW = 0.245  # inches
 #: Where each architecture's dots begin, in the units of a column (104 wide).
 _PLACES = ({"AED": 65, "AO": 78, "VED": 91}, {"AED": 78, "AO": 91})
 _SPACE = 2.15  # between two dots
+_ABREAST = 5  # more of them stand in two lines
 
 
 @plots.styled
@@ -126,17 +127,20 @@ def _dots(ax: Axes, book: Ledger, claim: str, y: float, places: Mapping[str, flo
     for _, row in book.of_claim(claim, "base").iterrows():
         architecture = row["architecture"] if row["architecture"] in begin else "AED"  # H1: over all
         verdicts = dict(zip(row["seeds"], row["verdicts"], strict=True)) | dict.fromkeys(row["left_out"])
-        x = begin[architecture] + 1
-        for _, verdict in sorted(verdicts.items()):
-            style = {
-                "True": {"marker": "o", "color": COLOURS[REPRODUCED], "s": 15},
-                "False": {"marker": "x", "color": COLOURS[NOT], "s": 17, "linewidths": 1.5},
-                "": {"marker": "o", "color": COLOURS[REPORTED], "s": 15},
-                None: {"marker": "o", "facecolors": "white", "edgecolors": "#555555", "s": 14, "linewidths": 0.9},
-            }[verdict]
-            ax.scatter(x, y, **style)
-            x += _SPACE
-        begin[architecture] = x + 0.7  # a second network of the same architecture beside it
+        left, ordered = begin[architecture] + 1, [verdict for _, verdict in sorted(verdicts.items())]
+        lines = [ordered] if len(ordered) <= _ABREAST else [ordered[:_ABREAST], ordered[_ABREAST:]]
+        for line, some in enumerate(lines):
+            for place, verdict in enumerate(some):
+                style = {
+                    "True": {"marker": "o", "color": COLOURS[REPRODUCED], "s": 15},
+                    "False": {"marker": "x", "color": COLOURS[NOT], "s": 17, "linewidths": 1.5},
+                    "": {"marker": "o", "color": COLOURS[REPORTED], "s": 15},
+                    None: {"marker": "o", "facecolors": "white", "edgecolors": "#555555", "s": 14, "linewidths": 0.9},
+                }[verdict]
+                if len(lines) > 1:
+                    style = style | {"s": 8, "linewidths": 0.8}
+                ax.scatter(left + place * _SPACE, y + (line - (len(lines) - 1) / 2) * 0.44, **style)
+        begin[architecture] = left + len(lines[0]) * _SPACE + 0.7  # a second network of an architecture beside it
 
 
 @plots.styled
