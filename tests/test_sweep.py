@@ -162,6 +162,7 @@ def test_the_strongest_l2_that_trains_is_taken_and_the_others_are_named_after_th
     assert resolve(entry, done) == (tried[1], None)
     assert jobs(plan, done) == [Job(tried[1], seed, TINY.name) for seed in (1, 2)]
     assert recorded_name(Job(tried[1], 0, TINY.name), entry, True) == TINY.name
+    assert recorded_name(Job(tried[1], 1, TINY.name), entry, False) == TINY.name  # a seed that fails is no candidate
     none = dict.fromkeys(((config_hash, 0) for config_hash in hashes), False)
     assert resolve(entry, none) == (tried[2], None)
     assert recorded_name(Job(tried[2], 0, TINY.name), entry, False) == TINY.name
