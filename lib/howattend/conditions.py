@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 
 from howattend import plots, statistics
 from howattend.claims import PLAN, format_quantity
+from howattend.claims.criteria import ABOUT_ACCURACY
 from howattend.ledger import FEW, NOT, REPRODUCED, Ledger, address
 from howattend.recorded import Course
 from howattend.sweep.components import Stored
@@ -123,6 +124,8 @@ def _cell(book: Ledger, claim: str, run: str, marks: dict[str, str]) -> str:
         return ""
     row = found.iloc[0]
     trained, judged = len(row["seeds"]), any(row["verdicts"])
+    if claim in ABOUT_ACCURACY:
+        trained += len(row["left_out"])  # a training that diverged counts against it
     mean = format_quantity("", row["mean"]).removeprefix(" = ")
     if row["verdict"] == FEW:
         text = f"({row['holds']}/{trained})" if judged or not trained else f"({mean})"
