@@ -75,14 +75,14 @@ def test_the_plan_holds_what_the_issue_asks_for():
         f"{task}-{architecture}-gru" for task in ("one_to_one", "reversed", "escan") for architecture in ("aed", "ao")
     ]
     for name in (*book, "one_to_one-ved-gru", "one_to_one-aed-gru-words8", "sort-aed-gru", "reversed-aed-gru-varied"):
-        assert seeds[name] == 5
+        assert seeds[name] >= 5
     for task in ("one_to_one", "escan"):
         for architecture in ("aed", "ao"):
             for rest in ("lstm", "ugrnn", "gru-scaled_dot"):
-                assert seeds[f"{task}-{architecture}-{rest}"] == 3
+                assert seeds[f"{task}-{architecture}-{rest}"] >= 3
             for steps in (1250, 2500, 10_000):
                 assert seeds[f"{task}-{architecture}-gru-steps{steps}"] >= 3
-        assert seeds[f"{task}-ao-ff"] == 3
+        assert seeds[f"{task}-ao-ff"] >= 3
         assert seeds[f"{task}-aed-gru-teacher"] >= 3
     for percent in ("00", "02", "05", "10", "30", "100"):
         assert seeds[f"escan-ao-gru-and{percent}"] >= 3
