@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from howattend._validation import require_known
 from howattend.claims import CRITERIA, PLAN, Criterion
 from howattend.sweep.plan import Name
 
 #: A run's part in the ledger. "base": the book's recipe, on which the verdict is over. "condition": the same task and
-#: architecture with another L2, training length, rate of "and" or fed word. "variant": another cell or attention
-#: (V1–V3). "beside": other settings of the task, or of the training, that are neither.
+#: architecture with another L2, training length, rate of "and", mix of phrases or fed word. "variant": another cell or
+#: attention (V1–V3). "beside": other settings of the task, or of the training, that are neither.
 KINDS = ("base", "condition", "variant", "beside")
-_CONDITIONS = ("predicted", "teacher", "constant", "l2_", "and", "steps")
+_CONDITIONS = ("predicted", "teacher", "constant", "l2_", "and", "no_turns", "steps")
 _ORDER = (*_CONDITIONS, "")
 
 VARIANTS = {"gru": "V1", "lstm": "V1", "ugrnn": "V1", "scaled_dot": "V2", "ff": "V3"}
@@ -36,8 +37,7 @@ _LIMITS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
 
 def criterion(claim: str) -> Criterion:
     """A claim's criterion; ValueError for a claim that there is not."""
-    if claim not in CRITERIA:
-        raise ValueError(f"claim must be one of {', '.join(CRITERIA)}, got {claim!r}")
+    require_known(claim, "claim", CRITERIA)
     return CRITERIA[claim]
 
 
@@ -68,6 +68,14 @@ def _is_base(run: str) -> bool:
     return name.cell == "gru" and (smaller or not name.departures)
 
 
+_PLAIN = {
+    "teacher": "fed the true words",
+    "constant": "fed a constant",
+    "varied": "several lengths",
+    "no_turns": 'no "left" or "right"',
+}
+
+
 def departures(run: str) -> tuple[str, ...]:
     """What a run's name says that departs from its recipe, in words, as ("L2 1e-3",)."""
     name, words = Name.of(run), []
@@ -85,8 +93,7 @@ def departures(run: str) -> tuple[str, ...]:
                 words.append(said.format(f"{int(number):,}" if number.isdigit() else number))
                 break
         else:
-            plain = {"teacher": "fed the true words", "constant": "fed a constant", "varied": "several lengths"}
-            words.append(plain.get(part, part))
+            words.append(_PLAIN.get(part, part))
     return tuple(words)
 
 
