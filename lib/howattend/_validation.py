@@ -132,6 +132,12 @@ def require_count(value: Any, name: str) -> int:
     return number
 
 
+def require_known(value: str, name: str, values: Iterable[str]) -> None:
+    """ValueError unless the value is one of these."""
+    if value not in (values := list(values)):
+        raise ValueError(f"{name} must be one of {', '.join(values)}, got {value!r}")
+
+
 def require_device(device: str) -> None:
     """ValueError unless torch can compute on this device here."""
     try:

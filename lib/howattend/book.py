@@ -99,8 +99,8 @@ def refresh(root: Path, names: Sequence[str] = (), *, workers: int | None = None
     selected = _selected(root, names)
     if times and workers not in (None, 1):
         raise BookError(f"workers is {workers}; with times it must be 1, or chapters would wait for one another")
-    if times and (file := chapter_times.path(root / "data")).exists():
-        chapter_times.read(file)  # what is damaged is better known before the chapters run than behind
+    if times:  # what is damaged is better known before the chapters run than behind
+        chapter_times.read(chapter_times.path(root / "data"), missing_ok=True)
     workers, spent = 1 if times else workers, {}
     inputs = notebooks.inputs_digest(root)  # before the execution: what is edited meanwhile must not pass as seen
     failures, changed = [], []

@@ -27,15 +27,13 @@ def path(data: Path | None = None) -> Path:
     return (files.data_folder() if data is None else data) / "chapter_seconds.csv"
 
 
-def read(file: Path | None = None) -> pd.DataFrame:
+def read(file: Path | None = None, *, missing_ok: bool = False) -> pd.DataFrame:
     """The recorded times, with the columns of :data:`COLUMNS`.
 
-    Raises FileNotFoundError where there are none, ValueError where the file is damaged.
+    ValueError where the file is damaged; FileNotFoundError where there is none, or no rows with ``missing_ok``.
     """
-    file = path() if file is None else file
-    if not file.exists():
-        raise FileNotFoundError(f"{file} is missing; write it with: python -m howattend chapters --times")
-    return csv_files.read(file, COLUMNS)
+    advice = "write it with: python -m howattend chapters --times"
+    return csv_files.read(path() if file is None else file, COLUMNS, missing_ok=missing_ok, advice=advice)
 
 
 def record(file: Path, spent: Mapping[str, tuple[float, float]], machine: str, order: Iterable[str]) -> None:
@@ -49,8 +47,8 @@ def record(file: Path, spent: Mapping[str, tuple[float, float]], machine: str, o
     """
     new = [(name, round(wall, 1), round(cores, 1) or math.nan, machine) for name, (wall, cores) in spent.items()]
     table = pd.DataFrame(new, columns=list(COLUMNS))
-    if file.exists():
-        old = read(file)
+    old = read(file, missing_ok=True)
+    if len(old):  # pandas warns of tables without rows
         table = pd.concat([old[~old["chapter"].isin(list(spent))], table])
     order = {name: place for place, name in enumerate(order)}
     table = table[table["chapter"].isin(list(order))]

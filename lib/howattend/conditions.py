@@ -119,10 +119,9 @@ def turns(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: Itera
 
 
 def _cell(book: Ledger, claim: str, run: str, marks: dict[str, str]) -> str:
-    found = book.rows[(book.rows["claim"] == claim) & (book.rows["run"] == run)]
-    if not len(found):
+    if not book.has(claim, run):
         return ""
-    row = found.iloc[0]
+    row = book.row(claim, run)
     trained, judged = len(row["seeds"]), any(row["verdicts"])
     if claim in ABOUT_ACCURACY:
         trained += len(row["left_out"])  # a training that diverged counts against it
@@ -178,7 +177,8 @@ def strip(
     recipe: Mapping[str, str] | None = None,
     title: str = "",
 ) -> None:
-    """A quantity against a condition: a dot for each seed, hollow where the network did not train, a line for the mean.
+    """A quantity against a condition: a dot for each seed, hollow where the network, or one that it
+    is compared with, did not train; a line for the mean.
 
     Args:
         ax: to draw on.
@@ -254,7 +254,7 @@ def strip_legend(figure: Figure, names: Iterable[str], *, recipe: bool = True) -
     """The marks of :func:`strip`, below a figure."""
     marks = [Line2D([], [], marker="o", linestyle="", color=COLOURS[name], label=f"{name}, a seed") for name in names]
     marks.append(Line2D([], [], marker="o", linestyle="", markerfacecolor="white", markeredgecolor=GREY,
-                        label="did not train"))  # fmt: skip
+                        label="did not train, or its partner did not"))  # fmt: skip
     if recipe:
         marks.append(Line2D([], [], color=GREY, alpha=0.5, linewidth=4, label="mean, recipe"))
     marks.append(Line2D([], [], color=plots.READOUT, linestyle="--", label="limit"))

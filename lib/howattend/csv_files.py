@@ -90,7 +90,12 @@ def empty(columns: Mapping[str, Kind]) -> pd.DataFrame:
 
 
 def read(
-    path: Path, columns: Mapping[str, Kind], check: Callable[[dict], str | None] = lambda row: None
+    path: Path,
+    columns: Mapping[str, Kind],
+    check: Callable[[dict], str | None] = lambda row: None,
+    *,
+    missing_ok: bool = False,
+    advice: str = "restore it with git checkout",
 ) -> pd.DataFrame:
     """A file's rows, one or more, with exactly these columns.
 
@@ -98,9 +103,15 @@ def read(
         path: of the file.
         columns: what each of its columns holds.
         check: of a row by itself, as a dictionary: what is wrong with it, if anything.
+        missing_ok: without the file there are no rows.
+        advice: what to do where the file is missing.
 
-    Raises ValueError where anything else is in it, with the line.
+    Raises ValueError where anything else is in it, with the line; FileNotFoundError where it is missing.
     """
+    if not path.exists():
+        if missing_ok:
+            return empty(columns)
+        raise FileNotFoundError(f"{path} is missing; {advice}")
     try:
         return _table(path.read_text(encoding="utf-8"), columns, check)
     except ValueError as error:

@@ -373,12 +373,8 @@ def read_accuracies(*, missing_ok: bool = False) -> pd.DataFrame:
 
     ValueError where the file is damaged; FileNotFoundError where there is none, or no rows with ``missing_ok``.
     """
-    path = accuracies_path()
-    if path.exists():
-        return csv_files.read(path, _ACCURACIES)
-    if missing_ok:
-        return csv_files.empty(_ACCURACIES)
-    raise FileNotFoundError(f"{path} is missing; restore it with git checkout, or: python -m howattend accuracies")
+    advice = "restore it with git checkout, or: python -m howattend accuracies"
+    return csv_files.read(accuracies_path(), _ACCURACIES, missing_ok=missing_ok, advice=advice)
 
 
 def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "cpu") -> pd.DataFrame:
@@ -396,16 +392,16 @@ def record_accuracies(names: Iterable[str] = (), seed: int = 0, device: str = "c
         raise ValueError(f"names must be of {', '.join(TRIED)}, got {', '.join(wrong)}")
     for name in names:
         run_config, path = TRIED[name], accuracies_path()
-        if path.exists() and len(read_accuracies().query("config_hash == @run_config.hash and seed == @seed")):
+        recorded = read_accuracies(missing_ok=True)
+        if ((recorded["config_hash"] == run_config.hash) & (recorded["seed"] == seed)).any():
             continue
         run, done = train_run(name, seed, device)
         row = {"run": name, "seed": seed, "steps": done.steps, "l2": run_config.train.l2}
         row |= {"accuracy": round(run.accuracy, 6), "config_hash": run_config.hash}
         with files.locked(path):  # trainings of other runs may end at the same moment
-            rows = pd.DataFrame([row])
-            if path.exists():
-                recorded = read_accuracies()
-                rows = pd.concat([recorded[(recorded["run"] != name) & recorded["run"].isin(TRIED)], rows])
+            recorded = read_accuracies(missing_ok=True)
+            kept = recorded[(recorded["run"] != name) & recorded["run"].isin(TRIED)]
+            rows = pd.DataFrame([*kept.to_dict("records"), row])
             rows = rows.set_index("run").loc[[name for name in TRIED if name in set(rows["run"])]].reset_index()
             csv_files.write(path, rows)
     return read_accuracies()

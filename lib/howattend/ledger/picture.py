@@ -19,6 +19,14 @@ from howattend.ledger.verdicts import CONDITION, FEW, NOT, REPORTED, REPRODUCED,
 #: From reproduced to not: dark blue, light blue, red, which no common kind of colour blindness makes alike.
 COLOURS = {REPRODUCED: "#0072B2", CONDITION: "#8CC6E8", NOT: "#D62F4B"}
 COLOURS |= dict.fromkeys((REPORTED, FEW, UNMEASURED), "#949494")
+#: Of a seed's dot, by the verdict of its row; None: it does not count.
+_MARKS: dict[str | None, dict[str, object]] = {
+    "True": {"marker": "o", "color": COLOURS[REPRODUCED], "s": 15},
+    "False": {"marker": "x", "color": COLOURS[NOT], "s": 17, "linewidths": 1.5},
+    "": {"marker": "o", "color": COLOURS[REPORTED], "s": 15},
+    None: {"marker": "o", "facecolors": "white", "edgecolors": "#555555", "s": 14, "linewidths": 0.9},
+}
+_SMALL = {"s": 8, "linewidths": 0.8}  # in two lines
 _FACES = {REPRODUCED: "white", CONDITION: "black", NOT: "white"}
 
 #: The sections of the picture, by column: a heading, and the claims below it.
@@ -127,20 +135,13 @@ def _dots(ax: Axes, book: Ledger, claim: str, y: float, places: Mapping[str, flo
     for _, row in book.of_claim(claim, "base").iterrows():
         architecture = row["architecture"] if row["architecture"] in begin else "AED"  # H1: over all
         verdicts = dict(zip(row["seeds"], row["verdicts"], strict=True)) | dict.fromkeys(row["left_out"])
-        left, ordered = begin[architecture] + 1, [verdict for _, verdict in sorted(verdicts.items())]
-        lines = [ordered] if len(ordered) <= _ABREAST else [ordered[:_ABREAST], ordered[_ABREAST:]]
-        for line, some in enumerate(lines):
-            for place, verdict in enumerate(some):
-                style = {
-                    "True": {"marker": "o", "color": COLOURS[REPRODUCED], "s": 15},
-                    "False": {"marker": "x", "color": COLOURS[NOT], "s": 17, "linewidths": 1.5},
-                    "": {"marker": "o", "color": COLOURS[REPORTED], "s": 15},
-                    None: {"marker": "o", "facecolors": "white", "edgecolors": "#555555", "s": 14, "linewidths": 0.9},
-                }[verdict]
-                if len(lines) > 1:
-                    style = style | {"s": 8, "linewidths": 0.8}
-                ax.scatter(left + place * _SPACE, y + (line - (len(lines) - 1) / 2) * 0.44, **style)
-        begin[architecture] = left + len(lines[0]) * _SPACE + 0.7  # a second network of an architecture beside it
+        left, two_lines = begin[architecture] + 1, len(verdicts) > _ABREAST
+        for number, (_, verdict) in enumerate(sorted(verdicts.items())):
+            line, place = divmod(number, _ABREAST)
+            x, shift = left + place * _SPACE, (line - 0.5) * 0.44 if two_lines else 0.0
+            ax.scatter(x, y + shift, **_MARKS[verdict] | (_SMALL if two_lines else {}))
+        # A second network of an architecture stands beside it.
+        begin[architecture] = left + min(len(verdicts), _ABREAST) * _SPACE + 0.7
 
 
 @plots.styled

@@ -10,6 +10,7 @@ from functools import cached_property
 import pandas as pd
 
 from howattend import claims, runs, statistics, sweep
+from howattend._validation import require_known
 from howattend.claims import CRITERIA
 from howattend.claims.criteria import ABOUT_ACCURACY, NOT_COMPARABLE
 from howattend.ledger.names import KINDS, VARIANTS, criterion, kind_of, limits, order_of, variant_of
@@ -171,7 +172,7 @@ class Ledger:
         """A claim's rows, of some kinds (:data:`KINDS`) or of all. ValueError for a claim or kind that there is not."""
         criterion(claim)
         for kind in kinds:
-            _known(kind, "kind", KINDS)
+            require_known(kind, "kind", KINDS)
         found = self.rows[self.rows["claim"] == claim]
         return found[found["kind"].isin(kinds)] if kinds else found
 
@@ -182,9 +183,9 @@ class Ledger:
         ``task`` and ``architecture`` are as in a row; ValueError for one, or a claim, that there is not.
         """
         for name in (task or "").split():  # H1's row, over all base runs, has several
-            _known(name, "task", dict.fromkeys(config.task.name for config in self.configs.values()))
+            require_known(name, "task", dict.fromkeys(config.task.name for config in self.configs.values()))
         for name in (architecture or "").split():
-            _known(name, "architecture", ARCHITECTURES)
+            require_known(name, "architecture", ARCHITECTURES)
         found = self.of_claim(claim, "condition").sort_values("run", key=lambda column: column.map(order_of))
         found = found if task is None else found[found["task"] == task]
         return found if architecture is None else found[found["architecture"] == architecture]
@@ -281,7 +282,7 @@ class Ledger:
         """V1, V2 or V3: of how many rows the variants' verdict is the GRU's with dot products, and how many there are
         where both have one. ValueError for another claim.
         """
-        _known(claim, "claim", dict.fromkeys(VARIANTS.values()))
+        require_known(claim, "claim", dict.fromkeys(VARIANTS.values()))
         table = self.variants()
         names = [name for name, of in VARIANTS.items() if of == claim and name != "gru"]
         pairs = [pair for name in names for pair in zip(table["gru"], table[name], strict=True)]
@@ -324,11 +325,6 @@ class Ledger:
         verdict = over_seeds(judged, len(entry.seeds) if entry else 1)
         kind, columns = kind_of(claim, run), config.columns()
         return _as_row(claim, run, kind, columns, over, verdicts, left_out, left_values, span, verdict)
-
-
-def _known(value: str, what: str, values: Iterable[str]) -> None:
-    if value not in values:
-        raise ValueError(f"{what} must be one of {', '.join(values)}, got {value!r}")
 
 
 def _rho(points: pd.DataFrame) -> float:

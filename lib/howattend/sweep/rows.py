@@ -52,8 +52,7 @@ def rows_path(name: str) -> Path:
 
 def read_runs() -> pd.DataFrame:
     """Every recorded network, with the columns of :data:`RUN_COLUMNS`; no rows where nothing is recorded yet."""
-    path = runs_path()
-    return csv_files.read(path, RUN_COLUMNS, _contradiction) if path.exists() else csv_files.empty(RUN_COLUMNS)
+    return csv_files.read(runs_path(), RUN_COLUMNS, _contradiction, missing_ok=True)
 
 
 def _contradiction(row: Mapping[str, object]) -> str | None:
