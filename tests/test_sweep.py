@@ -325,6 +325,21 @@ def test_a_training_that_diverges_is_recorded_and_not_tried_again(monkeypatch):
     assert not list(sweep.unmeasured(PLAN))
 
 
+def test_a_network_that_another_worker_records_meanwhile_stops_nothing(monkeypatch):
+    work.do(PLAN, FIRST)
+    chosen = work.chosen
+    other = dict(sweep.read_runs().iloc[0]) | {"run": HARDER.name, "config_hash": HARDER.hash}
+
+    def meanwhile(plan):
+        found = chosen(plan)
+        rows.record_run(other)
+        return found
+
+    monkeypatch.setattr(work, "chosen", meanwhile)
+    assert not list(sweep.unmeasured(PLAN))
+    assert [job.config for job in sweep.unmeasured(PLAN)] == [HARDER]
+
+
 def test_claims_wait_for_the_runs_they_compare_with():
     first = replace(TINY, train=replace(TINY.train, steps=20), accuracy_bar=0.0)
     words8 = replace(

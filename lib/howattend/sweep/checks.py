@@ -84,8 +84,9 @@ def _claims(plan: Plan, table: pd.DataFrame, measured: pd.DataFrame) -> Iterator
             yield f"{what}: rows of another configuration, {row.config_hash[:12]}; {_again(plan, row)}"
     for row in measured[measured.duplicated(["claim", "run", "seed", "quantity"])].itertuples():
         yield f"sweep/{row.run}.csv has {row.claim} of seed {row.seed}, {row.quantity!r}, twice; {_again(plan, row)}"
+    networks = work.chosen(plan)
     for seed in sorted(set(table["seed"])):
-        due = [(row.parts["run"], row.claim) for row in work.due(plan, seed)]
+        due = [(row.parts["run"], row.claim) for row in work.due(plan, seed, networks)]
         for name in dict.fromkeys(name for name, _ in due):
             missing = ", ".join(claim for of, claim in due if of == name)
             yield f"sweep/{name}.csv lacks {missing} of seed {seed}; restore it with git checkout, or: {_SWEEP} {name}"

@@ -209,11 +209,11 @@ class _Sweep:
 
 def unmeasured(plan: Plan) -> Iterator[Job]:
     """Networks that are trained and of which claims are not recorded."""
-    configs, wanted = work.chosen(plan), {entry.name for entry in plan.wanted}
-    for seed in sorted({seed for _, seed in configs}):
-        for name in dict.fromkeys(row.parts["run"] for row in work.due(plan, seed)):
+    networks, wanted = work.chosen(plan), {entry.name for entry in plan.wanted}
+    for seed in sorted({seed for _, seed in networks}):
+        for name in dict.fromkeys(row.parts["run"] for row in work.due(plan, seed, networks)):
             if name in wanted:
-                yield Job(configs[name, seed], seed, name)
+                yield Job(networks[name, seed], seed, name)
 
 
 def overview(plan: Plan) -> pd.DataFrame:

@@ -205,13 +205,13 @@ def chosen(plan: Plan) -> dict[tuple[str, int], RunConfig]:
     }
 
 
-def _recorded(plan: Plan, seed: int) -> dict[str, RunConfig]:
-    return {name: config for (name, of), config in chosen(plan).items() if of == seed}
+def due(plan: Plan, seed: int, networks: Mapping[tuple[str, int], RunConfig]) -> list[measuring.Planned]:
+    """The rows of the ledger that can be measured for a seed and are not recorded.
 
-
-def due(plan: Plan, seed: int) -> list[measuring.Planned]:
-    """The rows of the ledger that can be measured for a seed and are not recorded."""
-    recorded = {name: config.hash for name, config in _recorded(plan, seed).items()}
+    ``networks`` are those of :func:`chosen`: read once for all that is done with the result, since other workers record
+    theirs meanwhile.
+    """
+    recorded = {name: config.hash for (name, of), config in networks.items() if of == seed}
     table = rows.read_rows(recorded)
     table = table[table["seed"] == seed]
     measured = set(zip(table["claim"], table["run"], table["config_hash"], strict=True))
@@ -223,8 +223,8 @@ def measure_due(plan: Plan, seed: int, name: str, *, again: bool = False) -> int
 
     Rows that need weights that are not at hand are left. ``again``: rows that are recorded already, too.
     """
-    configs = _recorded(plan, seed)
-    wanted = due(plan, seed)
+    networks = chosen(plan)
+    configs, wanted = {name: config for (name, of), config in networks.items() if of == seed}, due(plan, seed, networks)
     if again:
         wanted += [row for row in measuring.planned(name, configs) if row not in wanted]
     at_hand = {other for other, config in configs.items() if has_weights(config, seed)}
