@@ -27,6 +27,7 @@ SEEDS_OF = {
     "escan-ao-gru": tuple(range(10)),
     "escan-ao-gru-constant": SEEDS,
     "escan-ao-gru-constant-steps1250": SEEDS,
+    "escan-ao-gru-no_turns": SEEDS,
     "one_to_one-ao-ff": SEEDS,
     # E7, E9 and T8 compare these with escan-ao-gru of the same seed, of which 0, 3, 6, 7 and 9 reached their bar.
     "escan-aed-gru": tuple(range(10)),
