@@ -157,15 +157,18 @@ def compare(
     """
     bases = {architecture: columns(f"{task}-{architecture.lower()}-gru") for architecture in ("AED", "AO")}
     known = set(book.measured["run"])
-    kept = {name for runs in bases.values() for name, run in runs.items() if run in known or _planned(book, run)}
     for ax, (claim, quantity, title) in zip(axes, panels, strict=True):
-        series = {}
-        for architecture, runs in bases.items():
-            base = f"{task}-{architecture.lower()}-gru"
-            if claim == "H1" or any((row.claim, row.parts["run"]) == (claim, base) for row in PLAN):
-                series[architecture] = {
-                    name: seeds(book, claim, run, quantity) for name, run in runs.items() if name in kept
-                }
+        asked = {
+            architecture: runs
+            for architecture, runs in bases.items()
+            if claim == "H1"
+            or any((row.claim, row.parts["run"]) == (claim, f"{task}-{architecture.lower()}-gru") for row in PLAN)
+        }
+        kept = {name for runs in asked.values() for name, run in runs.items() if run in known or _planned(book, run)}
+        series = {
+            architecture: {name: seeds(book, claim, run, quantity) for name, run in runs.items() if name in kept}
+            for architecture, runs in asked.items()
+        }
         strip(ax, series, recipe=recipe, title=title)
 
 
@@ -187,14 +190,16 @@ def strip(
         recipe: the column of each architecture's recipe, whose mean is drawn thick.
         title: of the panel.
 
-    The dashed line is the criterion's limit, its shaded side where the claim can hold; where limits differ, each is in
-    the colour of its series.
+    The dashed line is the criterion's limit, its shaded side where the claim can hold. Where limits differ, each is in
+    the colour of its series, and across its columns only if these differ.
     """
     columns = list(dict.fromkeys(column for each in series.values() for column in each))
     width = 0.8 / len(series)
     spans: dict[tuple[float, float], str] = {}  # and the colour of the first series that has them
+    own: list[tuple[float, float, str]] = []  # where limits differ by column: its place, a limit, the series' colour
     for number, (name, each) in enumerate(series.items()):
         colour, shift = COLOURS.get(name, plots.SPECIAL), (number - (len(series) - 1) / 2) * width
+        limits: dict[float, tuple[float, float]] = {}  # by place
         for place, column in enumerate(columns):
             found = each.get(column)
             if found is None:
@@ -202,6 +207,7 @@ def strip(
             x = place + shift
             _dots(ax, x, found, colour, 0.3 * width)
             if found.values:
+                limits[x] = found.at_least, found.at_most
                 thick = recipe is not None and recipe.get(name) == column
                 mean = float(np.mean(found.values))
                 ends = x - 0.42 * width, x + 0.42 * width
@@ -209,9 +215,14 @@ def strip(
             elif found.ahead:
                 ax.text(x, 0.03, "not yet", rotation=90, ha="center", va="bottom", fontsize=8, color=GREY,
                         transform=ax.get_xaxis_transform())  # fmt: skip
-        for span in dict.fromkeys((found.at_least, found.at_most) for found in each.values() if found.values):
-            if not any(np.allclose(span, other, rtol=0.02, equal_nan=True) for other in spans):
-                spans[span] = colour
+        if limits and not _alike(limits.values()):
+            own += [(x, value, colour) for x, span in limits.items() for value in span if math.isfinite(value)]
+        else:
+            for span in list(limits.values())[:1]:
+                if not any(_alike([span, other]) for other in spans):
+                    spans[span] = colour
+    for x, value, colour in own:
+        ax.hlines(value, x - 0.55 * width, x + 0.55 * width, color=colour, linewidth=1.1, linestyle="--", zorder=1)
     ax.margins(y=0.12)
     ax.autoscale_view()
     low, high = ax.get_ylim()
@@ -222,6 +233,12 @@ def strip(
     crowded = sum(map(len, columns)) > 16
     ax.set_xticks(range(len(columns)), columns, rotation=40 if crowded else 0, fontsize=9)
     ax.set_title(title, fontsize=11)
+
+
+def _alike(spans: Iterable[tuple[float, float]]) -> bool:
+    """Whether limits are so near one another that one line stands for all."""
+    first, *others = spans
+    return all(np.allclose(first, other, rtol=0.02, equal_nan=True) for other in others)
 
 
 def _dots(ax: Axes, x: float, found: Seeds, colour: str, reach: float) -> None:

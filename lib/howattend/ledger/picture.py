@@ -45,7 +45,7 @@ SECTIONS: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = (
 )
 _ROW = 0.245  # inches
 #: Where each architecture's dots begin, in the units of a column (104 wide).
-_PLACES = ({"AED": 65, "AO": 78, "VED": 91}, {"AED": 78, "AO": 91})
+_PLACES = ({"AED": 65, "AO": 78, "VED": 91}, {"AED": 77, "AO": 89})
 _SPACE = 2.15  # between two dots
 _ABREAST = 5  # more of them stand in two lines
 

@@ -251,7 +251,12 @@ def full_plan() -> Plan:
     entries = [*book, *_stuck(), *_feeding("escan", "teacher"), *_feeding("reversed", "teacher", "constant")]
     entries += [*conditions, *_variants(), *_strengths(_PAIRS, L2_GRID), *_strengths(_EIGHT_WORDS, L2_GRID)]
     entries += _strengths(_EIGHT_WORDS[:1], (1e-5,))
-    entries += [*_rates("ao", PERCENTS), *_lengths(_PAIRS, LENGTHS), *_lengths(["escan-ao-gru"], LONGEST), *_predicted()]
+    entries += [
+        *_rates("ao", PERCENTS),
+        *_lengths(_PAIRS, LENGTHS),
+        *_lengths(["escan-ao-gru"], LONGEST),
+        *_predicted(),
+    ]
     further = [*_beginnings(), *_feeding("sort", "teacher"), *_strengths(_PAIRS, (1e-5,)), *_supplements()]
     further += [*_rates("ao", set(runs.AND_PERCENTS) - set(PERCENTS)), *_rates("aed", set(runs.AND_PERCENTS) - {30})]
     attended = {entry.name for entry in entries}
