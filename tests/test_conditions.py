@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import LineCollection
 
 from howattend import claims, conditions, ledger, recorded, sweep
 from howattend.claims.criteria import NOT_COMPARABLE
@@ -120,6 +121,16 @@ def test_limits_that_differ_have_the_colours_of_their_series(ax):
     conditions.strip(ax, series)
     lines = {line.get_ydata()[0]: line.get_color() for line in ax.lines if line.get_linestyle() == "--"}
     assert lines == {0.4: conditions.COLOURS["AED"], 0.6: conditions.COLOURS["AO"]}
+
+
+@pytest.mark.parametrize(("second", "own", "across"), [(0.3, [(0, 0.2), (1, 0.3)], 0), (0.202, [], 1)])
+def test_limits_that_differ_by_column_stand_at_their_columns(ax, second, own, across):
+    each = {name: conditions.Seeds((0.5,), at_least=limit) for name, limit in (("a", 0.2), ("b", second))}
+    conditions.strip(ax, {"AED": each})
+    segments = [part for drawn in ax.collections if isinstance(drawn, LineCollection) for part in drawn.get_segments()]
+    limits = [(float(part[:, 0].mean()), float(part[0, 1])) for part in segments if part[0, 1] != 0.5]  # 0.5: means
+    assert limits == [pytest.approx(limit) for limit in own]
+    assert len([line for line in ax.lines if line.get_linestyle() == "--"]) == across
 
 
 def test_a_spread_of_no_account_does_not_fill_a_panel(ax):
