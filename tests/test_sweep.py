@@ -211,7 +211,7 @@ def test_claims_apply_to_variants_with_parts_of_the_same_kind():
     assert parts_of("O8", "one_to_one-aed-lstm")["words8"] == "one_to_one-aed-lstm-words8"
     assert parts_of("O8", "one_to_one-ao-gru-scaled_dot")["words8"] == "one_to_one-ao-gru-words8-scaled_dot"
     assert parts_of("O8", "one_to_one-aed-gru-l2_1e-3")["words8"] == "one_to_one-aed-gru-words8-l2_1e-3"
-    assert parts_of("O8", "one_to_one-aed-gru-l2_1e-4") is None  # no such network
+    assert parts_of("O8", "one_to_one-ao-gru-l2_1e-5") is None  # eight words were not trained so
     assert parts_of("O10", "one_to_one-ved-ugrnn")["ao"] == "one_to_one-ao-ugrnn"
     assert parts_of("E9", "escan-aed-ugrnn") == {
         "run": "escan-aed-ugrnn",
