@@ -300,8 +300,8 @@ def test_numbers_in_the_list_of_differences_are_those_of_the_code(cells):
     longer = {name: float(rows[name][-1].strip("*")) - 1 for name in ("all", "catalogues", "verses")}
     for said in (
         f"{synthetic.model.hidden_size} units",
-        f"({sizes[0]}; {sizes[1]} for the networks with three seeds; {sizes[2]} for those of one register)",
-        f"*Here:* {words[0]:,} ({words[1]:,} for one register, {words[2]:,} for the networks with three seeds)",
+        f"({sizes[0]}; {sizes[1]} for the networks with several seeds; {sizes[2]} for those of one register)",
+        f"*Here:* {words[0]:,} ({words[1]:,} for one register, {words[2]:,} for the networks with several seeds)",
         f"*Here:* {runs.config('reversed-aed-gru').task.max_length} words, always",
         f"{sort.min_length} to {sort.max_length} of them",
         f"at a rate of {escan.and_rate:g}.",
