@@ -87,6 +87,11 @@ def test_not_yet_is_what_is_planned_and_not_what_is_not_asked(book):
     assert conditions.untrained(known, some) == ["AO: not yet trained by the sweep: 1e-4"]
 
 
+def test_h1_is_a_correlation_over_runs_and_has_no_cell():
+    book = book_of([("H1", BASE, seed, {"centred share": 1.0, "1 − TV, mean attention": 0.9}, "") for seed in range(3)])
+    assert not conditions.verdicts(book, {"AO": {"recipe": BASE}}, ["H1"]).sections
+
+
 def test_claims_that_turn_are_told_and_others_are_not(book):
     assert conditions.turns(book, {"AO": COLUMNS}, ["O12"]) == ["AO: O12 holds at 1e-3, not at 1e-2"]
     same = book_of([*o12(BASE, [0.1, 0.1, 0.1]), *o12(WEAK, [0.1, 0.1, 0.1])])

@@ -119,7 +119,7 @@ def turns(book: Ledger, sections: Mapping[str, Mapping[str, str]], claims: Itera
 
 
 def _cell(book: Ledger, claim: str, run: str, marks: dict[str, str]) -> str:
-    if not book.has(claim, run):
+    if claim == "H1" or not book.has(claim, run):  # H1 has no row of a run, only one over all
         return ""
     row = book.row(claim, run)
     trained, judged = len(row["seeds"]), any(row["verdicts"])
@@ -217,10 +217,10 @@ def strip(
                         transform=ax.get_xaxis_transform())  # fmt: skip
         if limits and not _alike(limits.values()):
             own += [(x, value, colour) for x, span in limits.items() for value in span if math.isfinite(value)]
-        else:
-            for span in list(limits.values())[:1]:
-                if not any(_alike([span, other]) for other in spans):
-                    spans[span] = colour
+        elif limits:
+            span = next(iter(limits.values()))
+            if not any(_alike([span, other]) for other in spans):
+                spans[span] = colour
     for x, value, colour in own:
         ax.hlines(value, x - 0.55 * width, x + 0.55 * width, color=colour, linewidth=1.1, linestyle="--", zorder=1)
     ax.margins(y=0.12)

@@ -224,7 +224,8 @@ def measure_due(plan: Plan, seed: int, name: str, *, again: bool = False) -> int
     Rows that need weights that are not at hand are left. ``again``: rows that are recorded already, too.
     """
     networks = chosen(plan)
-    configs, wanted = {name: config for (name, of), config in networks.items() if of == seed}, due(plan, seed, networks)
+    configs = {name: config for (name, of), config in networks.items() if of == seed}
+    wanted = due(plan, seed, networks)
     if again:
         wanted += [row for row in measuring.planned(name, configs) if row not in wanted]
     at_hand = {other for other, config in configs.items() if has_weights(config, seed)}
