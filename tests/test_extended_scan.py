@@ -17,6 +17,7 @@ SMALL = [
     {"and_rate": 0.3},
     {"and_rate": 0.0, "verbs": ("run", "look"), "directions": ("right",)},
     {"and_rate": 0.25, "repeat_directions": True, "verbs": ("jump",)},
+    {"and_rate": 0.25, "phrases": ("verb", "twice", "verb", "direction", "verb"), "verbs": ("jump",)},
     {"and_rate": 1.0, "phrases": ("direction", "twice"), "verbs": ("walk",)},
     {"and_rate": 0.5, "phrases": ("verb",)},
 ]
@@ -51,14 +52,22 @@ def outputs_of(phrase):
     return (turns + acts) * (2 if phrase[-1][1] == "twice" else 1)
 
 
+def kind_of(phrase):
+    """What a task's ``phrases`` calls it; "run left twice" is as likely as "run left"."""
+    directions = set(phrase) & set(scan.DIRECTIONS)
+    return "direction" if directions else "twice" if "twice" in phrase else "verb"
+
+
 def enumerate_sentences(task):
     """{words: probability}, by walking through every chain of phrases and conditioning each length on being hit."""
-    share, chains = 1 / len(task.all_phrases), defaultdict(float)
+    # Of each phrase: as often as its kind is named.
+    named = [task.phrases.count(kind_of(phrase)) for phrase in task.all_phrases]
+    shares, chains = [times / sum(named) for times in named], defaultdict(float)
 
     def grow(words, probability):
         if words:
             chains[words] += probability
-        for phrase in task.all_phrases:
+        for phrase, share in zip(task.all_phrases, shares, strict=True):
             joints = [((), 1.0)] if not words else [((), 1 - task.and_rate), (("and",), task.and_rate)]
             for joint, chance in joints:
                 longer = (*words, *joint, *phrase)

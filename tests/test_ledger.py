@@ -200,10 +200,11 @@ def test_a_report_that_asks_for_more_under_a_condition_is_decided_there():
             ("escan-aed-gru-and30", "condition"),
             ("escan-ao-gru-constant", "condition"),
             ("escan-ao-gru-no_turns", "condition"),
+            ("escan-ao-gru-no_turns-verbs3", "condition"),
         ],
         *[("one_to_one-aed-lstm", "variant"), (f"{AO}-scaled_dot", "variant"), ("escan-ao-ff", "variant")],
         *[(f"{AED}-words8", "beside"), (f"{AED}-words8-l2_1e-3", "beside"), ("reversed-aed-gru-varied", "beside")],
-        *[("translation-aed-gru-n96", "base"), (f"{AED}-n32", "beside")],
+        *[("translation-aed-gru-n96", "base"), (f"{AED}-n256-l2_1e-4", "condition")],
         *[("escan-ao-gru-warmup0", "beside"), ("translation-aed-gru-verses", "beside")],
     ],
 )
@@ -219,7 +220,9 @@ def test_the_registers_are_what_t9_is_about():
 def test_departures_are_said_in_words():
     assert ledger.departures(f"{AED}-teacher-l2_1e-5") == ("fed the true words", "L2 1e-5")
     assert ledger.departures("escan-ao-gru-and100-steps10000") == ('"and" at 100 %', "10,000 steps")
-    assert ledger.departures("escan-ao-gru-no_turns") == ('no "left" or "right"',)
+    known = ledger.departures("escan-ao-gru-no_turns-verbs3")
+    assert known == ('no "left" or "right"', "3 times the single verbs")
+    assert ledger.departures(f"{AED}-n256-l2_1e-4") == ("256 units", "L2 1e-4")
     assert ledger.departures(AED) == ()
 
 

@@ -10,10 +10,10 @@ from howattend.claims import CRITERIA, PLAN, Criterion
 from howattend.sweep.plan import Name
 
 #: A run's part in the ledger. "base": the book's recipe, on which the verdict is over. "condition": the same task and
-#: architecture with another L2, training length, rate of "and", mix of phrases or fed word. "variant": another cell or
-#: attention (V1–V3). "beside": other settings of the task, or of the training, that are neither.
+#: architecture with another L2, size, training length, rate of "and", mix of phrases or fed word. "variant": another
+#: cell or attention (V1–V3). "beside": other settings of the task, or of the training, that are neither.
 KINDS = ("base", "condition", "variant", "beside")
-_CONDITIONS = ("predicted", "teacher", "constant", "l2_", "and", "no_turns", "steps")
+_CONDITIONS = ("predicted", "teacher", "constant", "l2_", "and", "no_turns", "verbs", "n", "steps")
 _ORDER = (*_CONDITIONS, "")
 
 VARIANTS = {"gru": "V1", "lstm": "V1", "ugrnn": "V1", "scaled_dot": "V2", "ff": "V3"}
@@ -86,6 +86,7 @@ def departures(run: str) -> tuple[str, ...]:
             ("and", '"and" at {} %'),
             ("words", "{} words"),
             ("warmup", "{} steps of warm-up"),
+            ("verbs", "{} times the single verbs"),
             ("n", "{} units"),
         ):
             if part.startswith(prefix) and part[len(prefix)].isdigit():

@@ -27,9 +27,10 @@ class ExtendedSCAN(Task):
     """Phrases of SCAN concatenated to sentences of 15 to 20 words; the outputs are SCAN's actions, phrase by phrase.
 
     Phrases are "run" → RUN, "run left" → LTURN RUN and "run twice" → RUN RUN; each that the words allow is equally
-    likely. "and" may stand between two of them and has no output: every output behind it is one step further from its
-    word. A sentence's length counts words, "and" included, and is uniform over the lengths that a concatenation can
-    have; at its length a sentence is as likely as its phrases and its "and"s make it (:mod:`~.concatenation`).
+    likely, unless ``phrases`` says otherwise. "and" may stand between two of them and has no output: every output
+    behind it is one step further from its word. A sentence's length counts words, "and" included, and is uniform over
+    the lengths that a concatenation can have; at its length a sentence is as likely as its phrases and its "and"s make
+    it (:mod:`~.concatenation`).
 
     True alignment: a verb's actions come from the verb (both of them in "run twice"), a turn from the direction.
 
@@ -38,7 +39,8 @@ class ExtendedSCAN(Task):
     directions
         Any of left, right.
     phrases
-        The kinds that occur: any of "verb", "direction" and "twice".
+        The kinds that occur: any of "verb", "direction" and "twice". Phrases of a kind that is named k times are k
+        times as likely as those of one that is named once.
     repeat_directions
         Whether "run left twice" → LTURN RUN LTURN RUN is a phrase too: three words with four outputs.
     and_rate
@@ -64,7 +66,7 @@ class ExtendedSCAN(Task):
             ("directions", tuple(scan.DIRECTIONS)),
             ("phrases", PHRASES),
         ):
-            _check_choice(name, getattr(self, name), valid)
+            _check_choice(name, getattr(self, name), valid, repeated=name == "phrases")
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.verbs:
             raise ValueError(f"verbs must hold at least one of {', '.join(scan.VERBS)}: every phrase begins with one")
@@ -124,20 +126,27 @@ class ExtendedSCAN(Task):
 
     @cached_property
     def all_phrases(self) -> tuple[tuple[str, ...], ...]:
-        """Every phrase, equally likely, as its words."""
+        """Every phrase as its words."""
+        return tuple(self._weights)
+
+    @cached_property
+    def _weights(self) -> dict[tuple[str, ...], int]:
+        """How likely each phrase is, compared with the others: as often as its kind is named."""
+        verbs, turns, twice = (self.phrases.count(kind) for kind in PHRASES)
         directions = [(verb, direction) for verb in self.verbs for direction in self.directions]
-        return (
-            *((verb,) for verb in self.verbs if "verb" in self.phrases),
-            *(phrase for phrase in directions if "direction" in self.phrases),
-            *((verb, "twice") for verb in self.verbs if "twice" in self.phrases),
-            *((*phrase, "twice") for phrase in directions if self.repeat_directions),
-        )
+        weights = {
+            **{(verb,): verbs for verb in self.verbs},
+            **dict.fromkeys(directions, turns),
+            **{(verb, "twice"): twice for verb in self.verbs},
+            **{(*phrase, "twice"): turns for phrase in directions if self.repeat_directions},
+        }
+        return {phrase: weight for phrase, weight in weights.items() if weight}
 
     @cached_property
     def _chain(self) -> Concatenation:
         source, target, segments = self.source_vocabulary, self.target_vocabulary, []
-        share = 1 / len(self.all_phrases)
-        for phrase in self.all_phrases:
+        for phrase, weight in self._weights.items():
+            share = weight / sum(self._weights.values())
             # The source of each output, by its place in the phrase: a turn comes before the verb that it belongs to.
             places = ([1, 0] if phrase[1:2] and phrase[1] != "twice" else [0]) * (2 if phrase[-1] == "twice" else 1)
             outputs = tuple(target.id(self.actions[phrase[place]]) for place in places)
@@ -309,12 +318,12 @@ class ExtendedSCAN(Task):
         return Batch(**joined)[:size]
 
 
-def _check_choice(name: str, values: object, valid: tuple[str, ...]) -> None:
-    """ValueError unless the values are distinct words of ``valid``."""
+def _check_choice(name: str, values: object, valid: tuple[str, ...], *, repeated: bool) -> None:
+    """ValueError unless the values are words of ``valid``, each once where they may not be repeated."""
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise ValueError(f"{name} must be a tuple of words out of {', '.join(valid)}, got {values!r}")
     for value in values:
         if value not in valid:
             raise ValueError(f"{name} must be out of {', '.join(valid)}, got {value!r}")
-    if len(set(values)) != len(values):
+    if not repeated and len(set(values)) != len(values):
         raise ValueError(f"{name} must be distinct, got {', '.join(values)}")
