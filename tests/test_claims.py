@@ -124,6 +124,7 @@ def test_verdicts_on_our_own_predictions_have_words_of_their_own(untrained):
             ((heading, rows),) = table.sections.items()
             assert rows[0][-1] == word
             assert heading.startswith(f"{claim}. ")
+            assert f'<a href="ledger.html#claim-{claim}">{claim}</a>. ' in table._repr_html_()
             assert ("predicted: " in heading) == (claim == "C4")
             assert table.marks[word] == f"verdict-{'yes' if verdict else 'no'}"
     assert verdict_of(Measurement.of("C4", replace(run, comparable=False), True, {"share": 0.5})) == NOT_COMPARABLE

@@ -15,6 +15,7 @@ import pytest
 from howattend import claims, conditions, ledger, statistics, sweep
 from howattend.claims import CRITERIA
 from howattend.ledger import CONDITION, FEW, NOT, REPORTED, REPRODUCED, UNMEASURED, LedgerError
+from howattend.ledger.names import departures_of
 from howattend.ledger.page import Axis, seeds_svg
 from howattend.sweep.measuring import NOT_MEASURABLE
 
@@ -224,6 +225,22 @@ def test_departures_are_said_in_words():
     assert known == ('no "left" or "right"', "3 times the single verbs")
     assert ledger.departures(f"{AED}-n256-l2_1e-4") == ("256 units", "L2 1e-4")
     assert ledger.departures(AED) == ()
+
+
+@pytest.mark.parametrize(
+    ("departs", "said"),
+    [
+        ("constant", ("fed a constant", "L2 1e-3")),
+        ("l2_1e-3", ("L2 1e-3",)),
+        ("and00", ('"and" at 0 %',)),
+    ],
+)
+def test_an_l2_that_a_name_does_not_say_is_said_of_its_row(departs, said):
+    base, run = "escan-ao-gru", f"escan-ao-gru-{departs}"
+    book = made(rows("D3", base, "nnn"), rows("D3", run, "nnn"))
+    assert departures_of(book.row("D3", run), book.row("D3", base)) == said
+    for text in (repr(ledger.told(book, "D3")), page_of(book, "D3").text):
+        assert ", ".join(said) in text
 
 
 # ---- rows that do not belong ---------------------------------------------------------------------------------------

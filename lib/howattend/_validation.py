@@ -150,9 +150,13 @@ def require_device(device: str) -> None:
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     """What to say of a name that there is not: those most like it, where some are, and all there are."""
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.75)
-    meant = f"did you mean {' or '.join(near)}? the" if near else "the"
-    return f"unknown {kind} {name!r}; {meant} {kind}s are {', '.join(known)}"
+    return f"unknown {kind} {name!r}; {meant(name, known)}the {kind}s are {', '.join(known)}"
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A question for a message: which of the known names, if any, are like this one."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.7)
+    return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def shortened(value: object, size: int = 60) -> str:

@@ -27,7 +27,7 @@ GREY = "#444444"
 KEY = """\
 yes 4/5   reproduced: holds on 4 of 5 trained seeds    no 1/5   not reproduced: on 1 of 5
 (1/2)     too few trained seeds for a verdict           0.88     the mean of what is only reported
-not yet   planned, not trained                          empty    not asked or not measured there"""
+empty     not asked or not measured there"""
 #: The colours of the architectures, as in the other chapters.
 COLOURS = {"AED": plots.WORDS[0], "AO": plots.WORDS[1], "VED": plots.WORDS[3]}
 

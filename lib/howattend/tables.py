@@ -14,7 +14,8 @@ from html import escape
 class Table:
     """Rows of text in sections, each under a heading that spans all columns.
 
-    ``marks`` gives some cell texts a CSS class (book/_static/book.css has the classes), ``links`` some an address.
+    ``marks`` gives some cell texts a CSS class (book/_static/book.css has the classes), ``links`` some an address; of a
+    heading what stands before its first full stop can have one.
     """
 
     columns: Sequence[str]
@@ -26,19 +27,21 @@ class Table:
         head = "".join(f'<th scope="col">{escape(column)}</th>' for column in self.columns)
         body = []
         for heading, rows in self.sections.items():
-            span = f'<th scope="rowgroup" colspan="{len(self.columns)}">{escape(heading)}</th>'
+            first, stop, rest = heading.partition(".")
+            shown = f"{self._linked(first)}{escape(stop + rest)}"
+            span = f'<th scope="rowgroup" colspan="{len(self.columns)}">{shown}</th>'
             body.append(f"<tbody><tr>{span}</tr>{''.join(map(self._row, rows))}</tbody>")
         return f'<table class="howattend-table"><thead><tr>{head}</tr></thead>{"".join(body)}</table>'
 
     def _row(self, cells: Sequence[str]) -> str:
         def cell(text: str) -> str:
             mark = f' class="{self.marks[text]}"' if text in self.marks else ""
-            shown = escape(text)
-            if text in self.links:
-                shown = f'<a href="{escape(self.links[text])}">{shown}</a>'
-            return f"<td{mark}>{shown}</td>"
+            return f"<td{mark}>{self._linked(text)}</td>"
 
         return f"<tr>{''.join(map(cell, cells))}</tr>"
+
+    def _linked(self, text: str) -> str:
+        return f'<a href="{escape(self.links[text])}">{escape(text)}</a>' if text in self.links else escape(text)
 
     def __repr__(self) -> str:
         lines = [" | ".join(self.columns)]

@@ -11,7 +11,15 @@ import pandas as pd
 
 from howattend import csv_files, files, runs
 from howattend.claims import causal, dynamics, escan, one_to_one, reversed, sort, translation, ved
-from howattend.claims.criteria import CRITERIA, NOT_COMPARABLE, VERDICTS, Criterion, Measurement, is_comparable
+from howattend.claims.criteria import (
+    CRITERIA,
+    NOT_COMPARABLE,
+    VERDICTS,
+    Criterion,
+    Measurement,
+    address,
+    is_comparable,
+)
 from howattend.tables import Table
 
 Claim = Callable[[Mapping[str, runs.Run]], Measurement]
@@ -119,7 +127,8 @@ def summary(rows: pd.DataFrame) -> Table:
         values = " · ".join(format_quantity(row.quantity, row.value, limits) for row in found.itertuples())
         row = run, values, criterion.say(found["verdict"].iloc[0])
         sections.setdefault(f"{heading}: {criterion.reproduced_if}", []).append(row)
-    return Table(("run", "measured", "verdict"), sections, _MARKS)
+    links = {claim: address(claim) for claim in rows["claim"].unique()}
+    return Table(("run", "measured", "verdict"), sections, _MARKS, links)
 
 
 def format_quantity(quantity: str, value: float, limits: Iterable[float] = ()) -> str:
@@ -149,12 +158,8 @@ def read_results(*, missing_ok: bool = False) -> pd.DataFrame:
     """The recorded rows. ValueError where the file is damaged; FileNotFoundError where there is none, or no rows with
     ``missing_ok``.
     """
-    path = results_path()
-    if path.exists():
-        return csv_files.read(path, KINDS)
-    if missing_ok:
-        return csv_files.empty(KINDS)
-    raise FileNotFoundError(f"{path} is missing; write it with: python -m howattend claims")
+    advice = "write it with: python -m howattend claims"
+    return csv_files.read(results_path(), KINDS, missing_ok=missing_ok, advice=advice)
 
 
 def compare(measurements: Iterable[Measurement], tolerance: float = 0.02) -> pd.DataFrame:

@@ -50,6 +50,11 @@ def _read() -> dict[str, Criterion]:
 CRITERIA: dict[str, Criterion] = _read()
 
 
+def address(claim: str) -> str:
+    """Where a claim stands in the ledger, from any page of the book."""
+    return f"ledger.html#claim-{claim}"
+
+
 def accuracy_of(run: Run) -> float:
     """Word accuracy on the test set; translation's is :mod:`howattend.measured`'s, which needs no corpus."""
     return run.measured.accuracy if isinstance(run.task, Translation) else run.accuracy

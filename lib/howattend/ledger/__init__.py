@@ -10,7 +10,8 @@ architecture were measured, too.
     book.verdict("O8"), book.conditions("O8")    # what it depends on, and all that was tried
 """
 
-from howattend.ledger.links import FIGURES, TASKS, address
+from howattend.claims.criteria import address
+from howattend.ledger.links import FIGURES, TASKS
 from howattend.ledger.names import KINDS, VARIANTS, departures, kind_of, limits
 from howattend.ledger.page import Page, counts
 from howattend.ledger.picture import nearness, summary

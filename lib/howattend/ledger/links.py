@@ -37,11 +37,6 @@ FIGURES: dict[str, tuple[str, str]] = {
 }
 
 
-def address(claim: str) -> str:
-    """Where a claim stands in the ledger, from any page of the book."""
-    return f"ledger.html#claim-{claim}"
-
-
 #: A claim of the paper in a few words, for the picture of all.
 SHORT: dict[str, str] = {
     "H1": "more alike, more temporal",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from howattend._validation import require_known
 from howattend.claims import CRITERIA, PLAN, Criterion
-from howattend.sweep.plan import Name
+from howattend.sweep.plan import Name, l2_in_words
 
 #: A run's part in the ledger. "base": the book's recipe, on which the verdict is over. "condition": the same task and
 #: architecture with another L2, size, training length, rate of "and", mix of phrases or fed word. "variant": another
@@ -96,6 +96,13 @@ def departures(run: str) -> tuple[str, ...]:
         else:
             words.append(_PLAIN.get(part, part))
     return tuple(words)
+
+
+def departures_of(row: Mapping[str, object], base: Mapping[str, object]) -> tuple[str, ...]:
+    """The same of a row of the ledger, with its L2 where that is not the base row's and the name does not say so."""
+    words = departures(str(row["run"]))
+    said = row["l2"] == base["l2"] or any(word.startswith("L2 ") for word in words)
+    return words if said else (*words, f"L2 {l2_in_words(float(row['l2']))}")
 
 
 def order_of(run: str) -> tuple[object, ...]:

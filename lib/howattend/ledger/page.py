@@ -11,7 +11,7 @@ import pandas as pd
 
 from howattend.claims import CRITERIA
 from howattend.ledger.links import FIGURES, TASKS
-from howattend.ledger.names import VARIANTS, departures, fails_elsewhere
+from howattend.ledger.names import VARIANTS, departures_of, fails_elsewhere
 from howattend.ledger.records import ALL_RUNS, ARCHITECTURES, Ledger
 from howattend.ledger.verdicts import CONDITION, FEW, NOT, REPORTED, REPRODUCED, UNMEASURED, VERDICTS, Over, bounds, say
 
@@ -274,7 +274,7 @@ class Page:
         holds = int((judged["verdict"] == REPRODUCED).sum())
         said = f"{base['architecture']}, conditions tried: {len(tried)}"
         said += f"; holds under {holds} of {len(judged)} that can be judged" if len(judged) else ""
-        names = {row["run"]: ", ".join(departures(row["run"])) for _, row in tried.iterrows()}
+        names = {row["run"]: ", ".join(departures_of(row, base)) for _, row in tried.iterrows()}
         rows = "".join(self._row(row, axis, escape(names[row["run"]])) for _, row in tried.iterrows())
         words = escape(" ".join(f"{run} {name}" for run, name in names.items()).lower(), quote=True)
         return (

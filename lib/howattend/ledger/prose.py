@@ -8,8 +8,8 @@ from html import escape
 
 import pandas as pd
 
-from howattend.ledger.links import address
-from howattend.ledger.names import departures, fails_elsewhere
+from howattend.claims.criteria import address
+from howattend.ledger.names import departures, departures_of, fails_elsewhere
 from howattend.ledger.page import ELSEWHERE, STYLE, limits_in_words, seeds_note, verdict_html
 from howattend.ledger.records import ALL_RUNS, Ledger
 from howattend.ledger.verdicts import NOT, REPRODUCED, Over, say
@@ -56,7 +56,7 @@ class Told:
             }
             lines = []
             for said, some in parts.items():
-                each = (f"{', '.join(departures(other['run']))} ({_seeds(other)})" for _, other in some.iterrows())
+                each = (f"{', '.join(departures_of(other, row))} ({_seeds(other)})" for _, other in some.iterrows())
                 lines += [f"{said}: {'; '.join(each)}"] if len(some) else []
             yield f"{_name(row['run'], row['architecture'])}: {_measured(row)}", lines
 

@@ -10,7 +10,7 @@ from functools import cached_property
 import pandas as pd
 
 from howattend import claims, runs, statistics, sweep
-from howattend._validation import require_known
+from howattend._validation import meant, require_known
 from howattend.claims import CRITERIA
 from howattend.claims.criteria import ABOUT_ACCURACY, NOT_COMPARABLE
 from howattend.ledger.names import KINDS, VARIANTS, criterion, kind_of, limits, order_of, variant_of
@@ -27,7 +27,7 @@ from howattend.ledger.verdicts import (
 )
 from howattend.runs import RunConfig
 from howattend.sweep.measuring import NOT_MEASURABLE
-from howattend.sweep.plan import Plan, meant
+from howattend.sweep.plan import Plan
 
 ARCHITECTURES = ("AED", "AO", "VED")
 #: The row of H1 is over these together.

@@ -23,11 +23,10 @@ import numpy as np
 import torch
 
 from howattend import alignment, files, measured
-from howattend._validation import require_count
+from howattend._validation import meant, require_count
 from howattend.analysis import Run, array
 from howattend.measured.passes import weights_hash
 from howattend.measured.results import ALL
-from howattend.sweep.plan import meant
 from howattend.tasks import EOS, Batch, Translation
 
 _FORMAT = 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
 from collections import Counter
@@ -11,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from howattend import runs
+from howattend._validation import meant
 from howattend.models.config import ARCHITECTURES, CELLS
 from howattend.runs import RunConfig
 from howattend.tasks import Translation
@@ -41,9 +41,8 @@ SEEDS_OF = {
     REPEATED: SEEDS,
 }
 L2_GRID = (1e-2, 1e-3, 1e-4)
-#: Training lengths beside the recipe's 5,000 steps; the learning rate falls over the whole of each. The longest is that
-#: of the AO on extended SCAN alone, whose networks lie at their bar.
-LENGTHS, LONGEST, FURTHER_LENGTHS = (1250,), (10_000,), (2500, 10_000)
+#: Training lengths beside the recipe's 5,000 steps; the learning rate falls over the whole of each.
+LENGTHS, FURTHER_LENGTHS = (1250,), (2500, 10_000)
 #: Rates of "and", in percent, with which the AO is trained at several seeds.
 PERCENTS = (0, 5, 100)
 
@@ -177,17 +176,11 @@ def matching(plan: Plan, patterns: str | Iterable[str] | None) -> Plan:
         found = fnmatch.filter(plan.by_name, pattern)
         if not found:
             raise ValueError(
-                f"unknown sweep run {pattern!r}; {meant(pattern, plan.by_name)}all are shown by: "
+                f"unknown sweep run {pattern!r}; {meant(pattern.strip('*'), plan.by_name)}all are shown by: "
                 "python -m howattend sweep --list"
             )
         chosen.update(found)
     return replace(plan, named=frozenset(chosen))
-
-
-def meant(name: str, known: Iterable[str]) -> str:
-    """A question for a message: which of the known names, if any, are like this one."""
-    near = difflib.get_close_matches(name.strip("*"), list(known), n=3, cutoff=0.7)
-    return f"did you mean {' or '.join(near)}? " if near else ""
 
 
 def resolve(entry: Entry, trained: dict[tuple[str, int], bool]) -> tuple[RunConfig | None, RunConfig | None]:
@@ -241,8 +234,13 @@ def recorded_name(job: Job, entry: Entry, reached: bool) -> str:
     return str(Name.of(entry.name).with_departures(_l2_name(job.config.train.l2)))
 
 
+def l2_in_words(l2: float) -> str:
+    """ "1e-3"."""
+    return f"{l2:.0e}".replace("e-0", "e-")
+
+
 def _l2_name(l2: float) -> str:
-    return f"l2_{l2:.0e}".replace("e-0", "e-")
+    return f"l2_{l2_in_words(l2)}"
 
 
 # ---- the list ----------------------------------------------------------------------------------------------------
@@ -256,13 +254,10 @@ def full_plan() -> Plan:
     book, conditions = _book()
     entries = [*book, *_stuck(), *_feeding("escan", "teacher"), *_feeding("reversed", "teacher", "constant")]
     entries += [*conditions, *_variants(), *_strengths(_PAIRS, L2_GRID), *_strengths(_EIGHT_WORDS, L2_GRID)]
-    entries += _strengths(_EIGHT_WORDS[:1], (1e-5,))
-    entries += [
-        *_rates("ao", PERCENTS),
-        *_lengths(_PAIRS, LENGTHS),
-        *_lengths(["escan-ao-gru"], LONGEST),
-        *_predicted(),
-    ]
+    entries += _strengths(["one_to_one-aed-gru-words8"], (1e-5,))
+    entries += [*_rates("ao", PERCENTS), *_lengths(_PAIRS, LENGTHS)]
+    entries += _lengths(["escan-ao-gru"], (10_000,))  # this one's networks lie at their bar
+    entries += _predicted()
     further = [*_beginnings(), *_feeding("sort", "teacher"), *_strengths(_PAIRS, (1e-5,)), *_supplements()]
     further += [*_rates("ao", set(runs.AND_PERCENTS) - set(PERCENTS)), *_rates("aed", set(runs.AND_PERCENTS) - {30})]
     attended = {entry.name for entry in entries}
