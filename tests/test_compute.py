@@ -96,6 +96,7 @@ def test_departures_say_what_a_name_says():
     assert of("escan-ao-gru-and30") == {"and_rate": 0.3}
     assert of("escan-ao-gru-no_turns") == {"phrases": ("verb", "twice")}
     assert of("escan-ao-gru-no_turns-verbs3") == {"phrases": ("verb", "verb", "verb", "twice")}
+    assert of("escan-ao-gru-and00-no_turns-verbs9") == {"and_rate": 0.0, "phrases": (*["verb"] * 9, "twice")}
     assert of("one_to_one-aed-gru-n256-l2_1e-4") == {"hidden_size": 256, "l2": 1e-4}
     assert of("reversed-aed-gru-varied") == {"min_length": 15, "l2": 1e-3}
     assert compute.departures(runs.config("translation-ved-gru")) == {"readout": "state"}
