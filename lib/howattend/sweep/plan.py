@@ -381,15 +381,16 @@ def _rates(architecture: str, percents: Iterable[int]) -> list[Entry]:
 def _predicted() -> list[Entry]:
     """Where D3, D4 and O8 should hold if the reasons that the book gives for their failure are right.
 
-    Without turns nothing is ever looked for one step ahead, so the temporal part need not keep that step as near as the
-    one behind (D3). Half of the phrases then have "twice", and at early steps the step behind is nearer than the own
-    one; with single verbs in the turns' place a quarter has it, as in the book's task, and it should not be. There it
-    still was, at one step, by a third of what it was with half of them: with "twice" in a tenth it should not be. Nor
-    was it, but the networks lie below their bar, since the shorter the phrases, the more places there are for an "and":
-    so the same without "and". Fed a constant, "left" is below 0 on the diagonal and a verb has to be found by attention alone; after 1,250 steps "and"
-    is below 0 everywhere: both at once should give D4. With weak L2 eight arms are as far from a simplex as the random
-    directions leave them in which they began, and these are the closer to right angles the more dimensions there are:
-    twice the units (O8).
+    D3: without turns nothing is ever looked for one step ahead, so the temporal part need not keep that step as near as
+    the one behind. Half of the phrases then have "twice", and at early steps the step behind is nearer than the own
+    one; with more single verbs, and a quarter or a tenth, it should not be. Most phrases then are one word, and a
+    sentence has so many places for an "and" that the last ones lie below their bar: so the same without "and".
+
+    D4: fed a constant, "left" is below 0 on the diagonal and a verb has to be found by attention alone; after 1,250
+    steps "and" is below 0 everywhere: both at once.
+
+    O8: with weak L2 eight arms are as far from a simplex as the random directions leave them in which they began, and
+    these are the closer to right angles the more dimensions there are: twice the units.
     """
     configs = [_changed("escan-ao-gru-constant", "steps1250", steps=1250)]
     for base, departures, verbs in (
