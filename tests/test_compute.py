@@ -137,6 +137,13 @@ def test_an_l2_that_was_too_strong_keeps_its_line():
     ]
 
 
+def test_what_a_setting_names_several_times_is_said_once_with_its_number():
+    config = sweep.full_plan().by_name["escan-ao-gru-and00-no_turns-verbs9"].candidates[0]
+    one, recorded = compute.Configuration("group", config, (0,)), pd.DataFrame([network(config_hash=config.hash)])
+    ((row,),) = compute.runs_table([one], recorded).sections.values()
+    assert row[1] == "phrases verb × 9, twice · and_rate 0"
+
+
 def test_a_network_that_diverged_is_counted_and_has_no_accuracy():
     config = sweep.full_plan().by_name["escan-ao-gru-warmup0"].candidates[0]
     recorded = pd.DataFrame([network(config_hash=config.hash, accuracy=np.nan)])

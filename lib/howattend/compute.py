@@ -5,6 +5,7 @@ Nothing is measured here: a network's row was written by the machine that traine
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 
@@ -179,7 +180,7 @@ def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_text(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
+        return ", ".join(f"{one} × {times}" if times > 1 else str(one) for one, times in Counter(value).items())
     if value is None or isinstance(value, bool):
         return {None: "any", True: "yes", False: "no"}[value]
     if isinstance(value, float):
